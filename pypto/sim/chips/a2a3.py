@@ -1,0 +1,278 @@
+"""Ascend 910B / 910C die (architecture dav-2201). Section numbers are those of the hardware notes."""
+
+from __future__ import annotations
+
+from .description import (
+    Chip,
+    Confidence,
+    Constant,
+    Cores,
+    Cube,
+    Fixpipe,
+    Host,
+    Link,
+    Memory,
+    Mte1,
+    OpTable,
+    Path,
+    RepeatOp,
+    RepeatVector,
+    Runtime,
+    Scalar,
+    Space,
+    Spaces,
+    Sync,
+)
+
+C = Constant
+
+_UB_OPS_SOURCE = "pto-isa A2A3 cost model (6.1)"
+# name: head, slope per repeat, tail
+_UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
+    # slopes of two-source operations are those without a bank clash; the clash is added from the addresses (6.2)
+    "add": (10, 1, 14, "F"),
+    "max": (10, 1, 13, "F"),
+    "mul": (10, 1, 15, "F"),
+    "div": (11, 4, 19, "F"),
+    "logic": (8, 1, 12, "F"),
+    "adds": (12, 1, 13, "F"),
+    "muls": (11, 1, 15, "F"),
+    "maxs": (10, 1, 13, "F"),
+    "abs": (13, 1, 16, "F"),
+    "relu": (10, 1, 13, "F"),
+    "lrelu": (11, 1, 15, "F"),
+    "exp": (13, 2, 17, "F"),
+    "ln": (13, 2, 20, "F"),
+    "sqrt": (14, 2, 17, "F"),
+    "rsqrt": (10, 1, 14, "F"),
+    "select": (13, 2, 14, "F"),
+    "compare": (14, 2, 22, "F"),
+    "copy": (11, 1, 13, "F"),
+    "brcb": (0, 1, 18, "F"),
+    "cadd": (14, 7, 30, "F"),
+    "cmax": (14, 7, 18, "F"),
+    "gadd": (14, 1, 24, "F"),
+    "gmax": (14, 1, 17, "F"),
+    "reduce_mask": (14, 14, 20, "F"),
+    "gather": (24, 2, 0, "F"),
+    "convert": (14, 2, 18, "F"),
+    "sort4": (20, 78, 0, "M"),
+    "sort32": (6, 2, 0, "G"),
+    "axpy": (6, 2, 18, "G"),
+    "shift": (6, 2, 14, "G"),
+    "transpose": (6, 2, 14, "G"),
+}
+
+
+def _op(head: float, slope: float, tail: float, confidence: Confidence) -> RepeatOp:
+    return RepeatOp(
+        C(head, "cycles", _UB_OPS_SOURCE, confidence),
+        C(slope, "cycles/repeat", _UB_OPS_SOURCE, confidence),
+        C(tail, "cycles", _UB_OPS_SOURCE, confidence),
+    )
+
+
+def _space(capacity: int, alignment: int) -> Space:
+    return Space(
+        C(capacity, "bytes", "PyPTO memory planner, asc-devkit (2.1; language notes 7.1)", "V"),
+        C(alignment, "bytes", "PyPTO memory planner (2.3)", "V"),
+    )
+
+
+SPACES = Spaces(
+    vec=_space(188416, 128), mat=_space(524288, 128), left=_space(65536, 64), right=_space(65536, 64),
+    acc=_space(131072, 128), bias=_space(1024, 64), fixpipe=_space(2048, 64),
+)
+
+MEMORY = Memory(
+    hbm_gbps=C(1490, "GB/s", "asc-devkit DMA test, 48 AIV reading 302 MB (3.1)", "D"),
+    hbm_nd2nz_gbps=C(1410, "GB/s", "asc-devkit DMA test, 24 AIC reading 302 MB (3.1)", "D"),
+    hbm_write_back_gbps=C(1740, "GB/s", "asc-devkit vector add, with and without L2 bypass: 134 MB of results cost "
+                          "(257.6 - 178.5) us (3.1)", "D"),
+    l2_bytes=C(192 * 2**20, "bytes", "CANN platform ini (3.1)", "V"),
+    l2_line_bytes=C(512, "bytes", "CANN platform ini (2.3)", "V"),
+    l2_vector_gbps=C(5960, "GB/s", "asc-devkit DMA test, difference of four passes and one (3.1)", "D"),
+    l2_cube_gbps=C(4940, "GB/s", "asc-devkit DMA test, ND to NZ (3.1)", "D"),
+    same_line_vector=C(1.54, "ratio", "asc-devkit DMA test, same order against rotated order (3.2)", "M"),
+    same_line_cube=C(1.14, "ratio", "asc-devkit DMA test, same order against rotated order (3.2)", "M"),
+)
+
+_DMA = "asc-devkit DMA test (3.2, 3.3)"
+
+GM_UB = Path(
+    hit_rate=C(67, "B/cycle", _DMA, "D"),
+    miss_rate=C(58, "B/cycle", "pto-isa A2A3 cost model, 100.9 GiB/s (3.3)", "F"),
+    row=C(8, "cycles/row", _DMA, "D"),
+    issue=C(20, "cycles", _DMA, "D"),
+    fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
+    latency=C(450, "cycles", "asc-devkit, two 8 KB copies on one AIV (3.3)", "D"),
+    unaligned=C(1.28, "ratio", "asc-devkit DMA test, rows of 2046 B (3.2)", "M"),
+)
+GM_L1 = Path(
+    hit_rate=C(111, "B/cycle", _DMA, "D"),
+    miss_rate=C(78, "B/cycle", "pto-isa A2A3 cost model, 135 GiB/s (3.3)", "F"),
+    row=C(3.6, "cycles/row", _DMA, "D"),
+    issue=C(20, "cycles", _DMA, "D"),
+    fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
+    latency=C(450, "cycles", "asc-devkit, single-core copies (3.3)", "D"),
+    unaligned=C(1.97, "ratio", "asc-devkit DMA test, rows of 510 B (3.2)", "M"),
+)
+GM_L1_ND2NZ = Path(
+    hit_rate=GM_L1.hit_rate, miss_rate=GM_L1.miss_rate, row=GM_L1.row, issue=GM_L1.issue,
+    fixed=C(40, "cycles", "asc-devkit, two-point solve on the single-core GEMM (3.2)", "D"),
+    latency=GM_L1.latency, unaligned=GM_L1.unaligned,
+)
+UB_GM = Path(
+    hit_rate=C(109, "B/cycle", "pto-isa A2A3 cost model, 188.5 GiB/s (3.3)", "F"),
+    miss_rate=C(109, "B/cycle", "writes are absorbed by L2 (3.1)", "D"),
+    row=C(8, "cycles/row", "asc-devkit (3.3)", "D"),
+    issue=C(20, "cycles", "as for loads (3.2)", "D"),
+    fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
+    latency=C(200, "cycles", "asc-devkit, 8 KB copies of one AIV (3.3)", "D"),
+    unaligned=C(1.28, "ratio", "as for loads (3.2)", "G"),
+)
+L0C_GM = Path(
+    hit_rate=C(118, "B/cycle", "PyPTO L0 model (4.2)", "F"),
+    miss_rate=C(118, "B/cycle", "writes are absorbed by L2 (3.1)", "D"),
+    row=C(4.45, "cycles/row", "PyPTO L0 model (4.2)", "F"),
+    issue=C(20, "cycles", "as for loads (3.2)", "D"),
+    fixed=C(164, "cycles", "PyPTO L0 model (4.2)", "F"),
+    latency=C(200, "cycles", "as UB to GM (3.3)", "G"),
+    unaligned=C(1.0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
+)
+
+MTE1 = Mte1(
+    left_rate=C(256, "B/cycle", "asc-devkit load test (4.1)", "V"),
+    right_rate=C(128, "B/cycle", "asc-devkit load test (4.1)", "V"),
+    latency=C(28, "cycles", "asc-devkit load test (4.1)", "V"),
+    hidden=C(4.5, "cycles", "8192^3 GEMM on 910B1: 143 and 367 cycles per pair against 152 and 376 (4.1)", "D"),
+    table_rate=C(32, "B/cycle", "asc-devkit load test (4.1)", "V"),
+    table_latency=C(20, "cycles", "asc-devkit load test (4.1)", "V"),
+    scale_rate=C(32, "B/cycle", "not on this chip; value of the next generation (4.1)", "G"),
+)
+
+FIXPIPE = Fixpipe(
+    on_chip_elements=C(64, "elements/cycle", "asc-devkit fixpipe test (4.2)", "V"),
+    split_elements=C(128, "elements/cycle", "not on this chip; value of the next generation (4.2)", "G"),
+    latency=C(20, "cycles", "asc-devkit fixpipe test (4.2)", "V"),
+    gm_base=C(164, "cycles", "PyPTO L0 model (4.2)", "F"),
+    gm_row=C(4.45, "cycles/row", "PyPTO L0 model (4.2)", "F"),
+    gm_rate=C(118, "B/cycle", "PyPTO L0 model (4.2)", "F"),
+    gm_odd=C(2.6, "cycles/row", "PyPTO L0 model (4.2)", "F"),
+    unit_flag_bytes=C(512, "bytes", "asc-devkit guide (4.2)", "V"),
+)
+
+_MMAD = "asc-devkit mmad test; pto-isa (5.1)"
+
+CUBE = Cube(
+    fp16_macs=C(4096, "MAC/cycle", _MMAD, "V"),
+    int8_macs=C(8192, "MAC/cycle", _MMAD, "V"),
+    int4_macs=C(16384, "MAC/cycle", "CANN platform ini (5.1)", "V"),
+    fp8_macs=C(4096, "MAC/cycle", "not on this chip; runs as fp16 (5.1)", "G"),
+    fp4_macs=C(4096, "MAC/cycle", "not on this chip; runs as fp16 (5.1)", "G"),
+    fp32_macs=C(1024, "MAC/cycle", _MMAD, "V"),
+    back_to_back=C(9, "cycles", "asc-devkit GEMM: 521 against 512, 1033 against 1024 (5.2)", "D"),
+    start=C(21, "cycles", "PyPTO L0 model (5.2)", "F"),
+    drain=C(40, "cycles", "asc-devkit GEMM, isolated MMAD costs 61-63 (5.2)", "D"),
+)
+
+VECTOR = RepeatVector(
+    repeat_bytes=C(256, "bytes", "all sources (2.3)", "V"),
+    max_repeats=C(255, "repeats", "ISA repeat field of 8 bits (6)", "V"),
+    bank_groups=C(16, "groups", "asc-devkit bank samples (2.2)", "V"),
+    clash=C(1.0, "cycles/repeat", "asc-devkit UB bank samples: 154 against 88.4 cycles for 64 repeats (6.2)", "D"),
+    write_clash=C(0.8, "cycles/repeat", "asc-devkit UB bank samples: 139 cycles (6.2)", "D"),
+    ragged=C(17, "cycles", "pto-isa A2A3 cost model (6.3)", "F"),
+    barrier=C(20, "cycles", "pto-isa (6.3)", "M"),
+    mask=C(1, "cycles", "asc-devkit guide; pto-isa (6.3)", "V"),
+    ops=OpTable(tuple((name, _op(*row)) for name, row in _UB_OPS.items())),
+)
+
+SCALAR = Scalar(
+    instruction=C(1.2, "cycles", "Dhrystone 0.96 DMIPS/MHz, pto-isa scalar report (8)", "D"),
+    tile_issue=C(18, "cycles", "asc-devkit vector add: 3.424 us of scalar time for 344 instructions (8, V2)", "D"),
+    element=C(34, "cycles", "asc-devkit single-core scalar add (8)", "D"),
+    gm_access=C(450, "cycles", "a load that misses the scalar cache waits for HBM (3.1, 8)", "D"),
+)
+
+SYNC = Sync(
+    flag=C(1, "cycles", "pto-isa (9)", "F"),
+    pipe_to_pipe=C(20, "cycles", "isolated against pipelined costs (9)", "G"),
+    cross_core=C(1000, "cycles", "pto-isa flash-attention model, on chip (9)", "F"),
+    fifo_slots=C(8, "tiles", "pto-isa (9)", "V"),
+    soft_barrier_ns=C(1000, "ns", "simpler (9)", "M"),
+)
+
+_SIMPLER = "simpler"
+_MODEL = "fit to 0.874 us per task over 16704 tasks (distributed notes 6.11)"
+
+RUNTIME = Runtime(
+    preamble=C(9000, "ns", f"{_SIMPLER}, preamble now (12.3)", "M"),
+    config_validate=C(500, "ns", "sequential check of a few hundred bytes by one AICPU thread", "G"),
+    arena_wire=C(3000, "ns", "pointers of four rings written by one AICPU thread", "G"),
+    sm_reset=C(2500, "ns", f"{_SIMPLER}, memset of 256 KB (R2y)", "M"),
+    post_orch=C(2000, "ns", "tear-down after the last scheduler, exit of four threads", "G"),
+    submit=C(260, "ns", _MODEL, "F"),
+    submit_lookup=C(100, "ns", _MODEL, "F"),
+    submit_insert=C(40, "ns", _MODEL, "F"),
+    submit_edge=C(30, "ns", _MODEL, "F"),
+    submit_scalar=C(10, "ns", "argument copy, 15 % of a submit (12.2)", "D"),
+    alloc=C(42, "ns", f"{_SIMPLER}, heap allocation 701.5 us over 16704 tasks (R1m)", "M"),
+    scope_end=C(100, "ns", "one call", "G"),
+    scope_end_task=C(22, "ns", f"{_SIMPLER}, 364 us of scope ends over 16704 tasks (distributed notes 6.9)", "M"),
+    orchestrator_instruction=C(1, "ns", "AICPU core near 1 instruction per ns; clock not published", "G"),
+    poll=C(100, "ns", f"{_SIMPLER}, load of a core register (12.1)", "M"),
+    idle_loop=C(115, "ns", f"{_SIMPLER} (12.2)", "M"),
+    complete=C(1000, "ns", f"{_SIMPLER}, about 2-3 us of work per task, 43 % completion (12.2, R1q)", "G"),
+    complete_consumer=C(26, "ns", f"{_SIMPLER}, fan-out of about 50 consumers handled in 1.3 us (12.2)", "M"),
+    dispatch=C(1300, "ns", f"{_SIMPLER}, about 2-3 us of work per task, 57 % dispatch (12.2, R1q)", "G"),
+    dispatch_store=C(5, "ns", f"{_SIMPLER}, posted register stores in a burst (12.1)", "M"),
+    doorbell=C(140, "ns", f"{_SIMPLER}, AICPU store until the core sees it (12.1)", "M"),
+    core_setup=C(349, "ns", f"{_SIMPLER}, receive to start (12.2)", "M"),
+    core_setup_staged=C(80, "ns", "pre-loaded payload (distributed notes 6.11)", "F"),
+    core_cold_min=C(360, "ns", f"{_SIMPLER}, first task on a cold core (12.2)", "M"),
+    core_cold_max=C(5600, "ns", f"{_SIMPLER}, first task on a cold core (12.2)", "M"),
+    core_cold_mean=C(2600, "ns", f"{_SIMPLER}, first task on a cold core (12.2)", "M"),
+    finish_visible=C(180, "ns", f"{_SIMPLER}, condition register, minimum; the poll adds the rest (12.1)", "M"),
+    dummy=C(600, "ns", f"{_SIMPLER}, empty marker task (12.2)", "M"),
+    sync_start=C(12000, "ns", f"{_SIMPLER}, drain before a synchronised start (12.3)", "M"),
+    ring_window=C(16384, "tasks", f"{_SIMPLER} (distributed notes 6.2)", "V"),
+    ring_heap=C(256 * 2**20, "bytes", f"{_SIMPLER} (distributed notes 6.2)", "V"),
+    rings=C(4, "rings", f"{_SIMPLER} (distributed notes 6.2)", "V"),
+)
+
+HOST = Host(
+    run=C(43300, "ns", f"{_SIMPLER}, fixed part of run() (13)", "M"),
+    run_subtask=C(8080, "ns", f"{_SIMPLER}, per sub-task (13)", "M"),
+    mailbox=C(3500, "ns", f"{_SIMPLER}, shared-memory round trip (13)", "M"),
+    device_malloc=C(17000, "ns", f"{_SIMPLER}, allocation and small copy (13)", "M"),
+    upload_gbps=C(3.85, "GB/s", f"{_SIMPLER}, pageable data of MB size (13)", "M"),
+    download_gbps=C(3.85, "GB/s", "as upload; not published (13)", "G"),
+    launch=C(150 + 50 + 1000, "ns", "cann-samples: core scheduler, hardware and software initialisation (11)", "V"),
+    drain=C(500, "ns", "cann-samples, completion report (11)", "V"),
+)
+
+LINK = Link(
+    gbps=C(30, "GB/s", "HCCS link, commonly quoted vendor figure (13b)", "G"),
+    latency_ns=C(1200, "ns", "CloudMatrix384 paper, small read in one node (13b)", "V"),
+    staged_gbps=C(5.6, "GB/s", "pto-isa remote read sample (13b)", "D"),
+    staged_ns=C(100, "ns", "pto-isa remote read sample (13b)", "D"),
+    engine_gbps=C(20.7, "GB/s", "pto-isa asynchronous read sample (13b)", "D"),
+    engine_ns=C(2600, "ns", "pto-isa asynchronous read sample (13b)", "D"),
+    notify_ns=C(800, "ns", "no published figure; within 0.5-1 us (distributed notes 6.11)", "G"),
+)
+
+A2A3 = Chip(
+    name="a2a3", generation="a2a3",
+    cores=Cores(
+        clusters=C(24, "clusters", "simpler; CloudMatrix384 paper (1.1)", "V"),
+        vectors_per_cluster=C(2, "cores", "all sources (1.1)", "V"),
+        clock_mhz=C(1800, "MHz", "CANN platform ini; simpler (1.1)", "V"),
+        counter_mhz=C(50, "MHz", "simpler platform configuration (1.3)", "V"),
+        scheduler_threads=C(3, "threads", "simpler, 4 AICPU threads: 3 schedulers and 1 orchestrator (1.2)", "V"),
+        pipe_queue_depth=C(32, "instructions", "asc-devkit guide for MTE1; taken for all pipes (8)", "G"),
+    ),
+    spaces=SPACES, memory=MEMORY, gm_ub=GM_UB, gm_l1=GM_L1, gm_l1_nd2nz=GM_L1_ND2NZ, ub_gm=UB_GM, l0c_gm=L0C_GM,
+    mte1=MTE1, fixpipe=FIXPIPE, cube=CUBE, vector=VECTOR, scalar=SCALAR, sync=SYNC,
+    runtime=RUNTIME, host=HOST, link=LINK,
+)
