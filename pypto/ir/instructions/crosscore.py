@@ -1,0 +1,39 @@
+"""Transfers between the cores of a cluster, events and barriers (ops 16, 17); the machine executes them itself."""
+
+from __future__ import annotations
+
+from pypto.sim.layout import PIPES
+
+from .table import Attribute, Instruction, Operand, destination, scalar, tiles
+
+CORES = {"aic": 0, "aiv": 1}
+_SPLIT = Attribute("split", "int", default=0)
+_ID = Attribute("id", "int", default=0)
+_LANE = Attribute("lane_stride", "int", default=0)
+_PIPE = Attribute("pipe", PIPES)
+
+
+def _row(mnemonic: str, operands: tuple[Operand, ...], attributes: tuple[Attribute, ...], pipe: str, cost: str,
+         summary: str) -> Instruction:
+    work = 0 if operands and operands[0].kind == "tile" else -1
+    return Instruction(mnemonic, operands, attributes, "", "", pipe, cost, work, summary)
+
+
+ROWS = (
+    _row("tpush_to_aiv", tiles("src"), (_SPLIT, _LANE, _ID), "FIX", "push", "hand src to the vector lanes"),
+    _row("tpush_to_aic", tiles("src"), (_SPLIT, _ID), "MTE3", "push", "hand src to the cube"),
+    _row("tpop_from_aic", (destination(),), (_SPLIT, _LANE, _ID), "MTE2", "pop", "receive a tile from the cube"),
+    _row("tpop_from_aiv", (destination(),), (_SPLIT, _ID), "MTE2", "pop", "receive a tile from the vector lanes"),
+    _row("tfree_to_aic", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the cube"),
+    _row("tfree_to_aiv", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the vector lanes"),
+    _row("sync_set", (scalar("event"),), (_PIPE, Attribute("ffts_mode", "int", default=2),
+                                          Attribute("core", CORES, default=0)), "attribute", "event", "set an event"),
+    _row("sync_wait", (scalar("event"),), (_PIPE, Attribute("core", CORES, default=0)), "attribute", "event",
+         "wait for an event"),
+    _row("pipe_barrier", (), (_PIPE,), "attribute", "barrier", "wait until the pipe has drained"),
+    _row("syncall", (), (Attribute("core_type", {"aiv_only": 0, "aic_only": 1, "mix": 2}, default=2),), "ALL",
+         "barrier", "wait for all blocks of the launch"),
+    _row("fence", (), (), "ALL", "barrier", "order the accesses to global memory"),
+    _row("cacheinvalid", (), (), "S", "none", "drop cached lines of global memory"),
+    _row("prefetch", (Operand("tensor", "tensor"),), (), "MTE2", "prefetch", "warm the cache; no value changes"),
+)
