@@ -1,0 +1,59 @@
+"""Errors of the language (spec language 8.1): each carries the place and shows the source line with a caret."""
+
+from __future__ import annotations
+
+from pypto.ir.span import Span
+
+
+class Error(Exception):
+    """Base of the errors raised by verification and by passes."""
+
+    def __init__(self, message: str, span: Span | None = None, hint: str | None = None, note: str | None = None):
+        self.message, self.span, self.hint, self.note = message, span, hint, note
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        lines = [self.message]
+        if self.span is not None and self.span.line:
+            lines.append(self.span.excerpt())
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        if self.note:
+            lines.append(f"note: {self.note}")
+        return "\n".join(lines)
+
+
+class InternalError(Error):
+    """A violated invariant of the compiler; not caused by the program."""
+
+
+class ParserError(Error):
+    """Base of everything that is wrong with a program's text."""
+
+
+class ParserSyntaxError(ParserError):
+    """Malformed use of a construct, or an unsupported form."""
+
+
+class ParserTypeError(ParserError, TypeError):
+    """Missing or mismatching annotation, wrong operand kind, dtype or argument count."""
+
+
+class UndefinedVariableError(ParserError, NameError):
+    """Unknown name or unknown ``self.`` method."""
+
+
+class SSAViolationError(ParserError):
+    """Second assignment in strict mode."""
+
+
+class UnsupportedFeatureError(ParserError):
+    """Python syntax that the language does not have."""
+
+
+class InvalidOperationError(ParserError, ValueError):
+    """Unknown operation, or one used against its contract; carries the operation's own message."""
+
+
+class CompileError(Error, ValueError):
+    """A rule that only lowering can check: capacity, data path, cast without a path."""

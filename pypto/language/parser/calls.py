@@ -1,0 +1,463 @@
+"""Calls in a body: operations, functions of the program, inline functions (spec language 4.9, 3.3, 3.8, 6.2)."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.dtype import ALL_DTYPES, BOOL, BY_CONSTANT, TASK_ID, DataType
+from pypto.ir.enums import ParamDirection
+from pypto.ir.errors import InvalidOperationError, ParserSyntaxError, UndefinedVariableError
+from pypto.language.parser.expressions import _ABSENT
+from pypto.language.parser.subscripts import Subscripts
+
+NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
+LAUNCH_KEYWORDS = ("deps", "dumps", "allow_early_resolve", "predicate", "attrs")
+NOT_VALUES = ("range", "parallel", "unroll", "pipeline", "while_", "spmd", "split_aiv", "at", "cluster", "scope", "manual_scope")
+
+
+def attribute_chain(node: ast.expr) -> list[str] | None:
+    """``pl.tile.add`` as ``["pl", "tile", "add"]``; ``None`` for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return [node.id, *reversed(parts)]
+
+
+class Calls(Subscripts):
+    """Parses ``ast.Call`` nodes."""
+
+    def _expr_Call(self, node: ast.Call) -> ir.Expr:
+        chain = attribute_chain(node.func)
+        if chain is None:
+            self.unsupported("this call form is not part of the language", node)
+        if len(chain) == 1:
+            return self._bare_call(chain[0], node)
+        if chain[0] == "self" and len(chain) == 2:
+            return self.method_call(chain[1], node)
+        if chain[-1] == "get_byte" and not node.args:
+            return ir.index(self._dtype_by_name(chain, node).get_byte(), self.span(node))
+        if chain[0] == "pl":
+            return self._language_call(chain[1:], node)
+        if chain[0] == "pld":
+            return self._operation_call("pld" if len(chain) == 2 else f"pld.{chain[1]}", chain[-1], node)
+        value = self.python_value(node.func)
+        if value is not _ABSENT and getattr(value, "is_inline_macro", False):
+            return self.expand_macro(value, node)
+        self.unsupported(f"{ast.unparse(node.func)!r} cannot be called in a body", node)
+
+    def _dtype_by_name(self, chain: list[str], node: ast.Call) -> DataType:
+        dtype = BY_CONSTANT.get(chain[-2])
+        if dtype is None:
+            known = ", ".join(d.constant for d in ALL_DTYPES)
+            self.type_error(f"{chain[-2]!r} is not a dtype; known: {known}", node)
+        return dtype
+
+    # --- pl.* ----------------------------------------------------------------------------------------------------------
+
+    def _language_call(self, names: list[str], node: ast.Call) -> ir.Expr:
+        special = getattr(self, f"_pl_{names[0]}", None) if len(names) == 1 else None
+        if names == ["array", "create"]:
+            return self._array_create(node)
+        if names == ["system", "task_dummy"]:
+            return self._task_dummy(node)
+        if special is not None:
+            return special(node)
+        if names[0] in NOT_VALUES:
+            self.syntax(f"pl.{names[0]} is a loop or scope construct and has no value", node)
+        namespace = names[0] if len(names) == 2 and names[0] in NAMESPACES else "pl"
+        return self._operation_call(namespace, ".".join(names[1:] if namespace != "pl" else names), node)
+
+    def _operation_call(self, namespace: str, name: str, node: ast.Call) -> ir.Expr:
+        if name in ("tensor.dim", "dim") or (namespace == "tensor" and name == "dim"):
+            return self._dim(node)
+        args = [self.argument(a, False) for a in node.args]
+        kwargs = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.unsupported("'**' unpacking is not part of the language", node)
+            if keyword.arg != "attrs":
+                kwargs[keyword.arg] = self.argument(keyword.value, True)
+        result = self.operation(namespace, name, args, kwargs, node)
+        self.check_placement(result, node)
+        return result
+
+    def check_placement(self, value: ir.Expr, node: ast.AST) -> None:
+        """Refuse compute outside a core scope; defined by the scope part."""
+
+    def _dim(self, node: ast.Call) -> ir.Expr:
+        result = self.operation("tensor", "dim", [self.argument(a, False) for a in node.args],
+                                {k.arg: self.argument(k.value, True) for k in node.keywords if k.arg}, node)
+        if isinstance(result, ir.Call):
+            shape = result.arguments["tensor"].type.shape
+            axis = result.arguments["axis"]
+            axis = axis.value if isinstance(axis, ir.Const) else axis
+            extent = shape[axis]
+            if isinstance(extent, int):
+                return ir.index(extent, self.span(node))
+            if isinstance(extent, ir.Symbol):
+                return extent
+        return result
+
+    def _pl_const(self, node: ast.Call) -> ir.Expr:
+        if len(node.args) != 2 or node.keywords:
+            self.type_error("pl.const takes exactly two positional arguments: pl.const(value, dtype)", node)
+        value = self.constant(node.args[0])
+        if value is _ABSENT:
+            self.type_error("the value of pl.const is a numeric literal", node.args[0])
+        dtype = self.dtype_argument(node.args[1])
+        number = float(value) if dtype.is_float() else bool(value) if dtype == BOOL else int(value)
+        return ir.Const(number, dtype, self.span(node))
+
+    def _pl_no_dep(self, node: ast.Call) -> ir.Expr:
+        self.fail(InvalidOperationError, "pl.no_dep marks an argument of a kernel call and has no value of its own", node)
+
+    def _pl_yield_(self, node: ast.Call) -> ir.Expr:
+        self.syntax("pl.yield_ is a statement or the right-hand side of an assignment at the end of a block", node)
+
+    def _pl_cond(self, node: ast.Call) -> ir.Expr:
+        self.syntax("pl.cond is the first statement of a pl.while_ body and nothing else", node)
+
+    def _pl_submit(self, node: ast.Call) -> ir.Expr:
+        return self.launch("submit", node)
+
+    def _pl_spmd_submit(self, node: ast.Call) -> ir.Expr:
+        return self.launch("spmd_submit", node)
+
+    def _pl_cast(self, node: ast.Call) -> ir.Expr:
+        return self._operation_call("pl", "cast", node)
+
+    def _array_create(self, node: ast.Call) -> ir.Expr:
+        values = [*node.args, *(k.value for k in node.keywords)]
+        if len(values) != 2:
+            self.type_error("pl.array.create takes (extent, dtype)", node)
+        extent = self.constant(values[0])
+        if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
+            self.type_error("the extent of pl.array.create is a positive compile-time integer", node)
+        dtype = self.dtype_argument(values[1])
+        return ir.Call("array.create", {"extent": extent, "dtype": dtype}, ir.ArrayType(extent, dtype), {}, self.span(node))
+
+    def _task_dummy(self, node: ast.Call) -> ir.Expr:
+        if node.args:
+            self.fail(InvalidOperationError, "pl.system.task_dummy takes deps= by keyword", node)
+        if len(node.keywords) != 1 or node.keywords[0].arg != "deps":
+            self.type_error("pl.system.task_dummy needs deps=[...]", node)
+        deps = tuple(self.deps(node.keywords[0].value))
+        return ir.Call("system.task_dummy", {"deps": deps}, ir.ScalarType(TASK_ID), {}, self.span(node))
+
+    # --- dependencies and predicates -------------------------------------------------------------------------------------
+
+    def deps(self, node: ast.expr) -> list[ir.Expr]:
+        """The entries of a ``deps=`` value (spec language 6.3)."""
+        if isinstance(node, ast.ListComp):
+            return self._comprehension(node)
+        if not isinstance(node, (ast.List, ast.Tuple)):
+            self.type_error("deps= takes a list or tuple display of task ids", node)
+        entries: list[ir.Expr] = []
+        for item in node.elts:
+            if isinstance(item, (ast.ListComp, ast.GeneratorExp)):
+                entries += self._comprehension(item)
+                continue
+            entries.append(self._task_id(item))
+        whole = [e for e in entries if isinstance(e.type, ir.ArrayType)]
+        single = [e for e in entries if isinstance(e, ir.Call) and e.op == "array.get_element"]
+        if whole and single:
+            self.type_error("deps= must not mix a whole array with single elements of an array", node)
+        return entries
+
+    def _task_id(self, node: ast.expr) -> ir.Expr:
+        value = self.expression(node)
+        kind = value.type
+        dtype = getattr(kind, "dtype", None)
+        if isinstance(kind, (ir.ScalarType, ir.ArrayType)) and dtype == TASK_ID:
+            return value
+        self.type_error(
+            f"deps= takes task ids, not {self.describe(kind)}", node,
+            "take the id with 'with pl.at(...) as tid' or the second result of pl.submit",
+        )
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> list[ir.Expr]:
+        if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
+            self.syntax("a deps= comprehension has one 'for' with a plain name", node)
+        loop = node.generators[0]
+        name = loop.target.id  # type: ignore[attr-defined]
+        entries = []
+        for value in self.evaluate(loop.iter):
+            saved, self.environment = self.environment, self.environment.extended({name: value})
+            try:
+                if all(self.evaluate(test) for test in loop.ifs):
+                    entries.append(self._task_id(node.elt))
+            finally:
+                self.environment = saved
+        return entries
+
+    def predicate(self, node: ast.expr) -> tuple[str, ir.Expr, int]:
+        """``t[i, j] > 0`` as (operator, element read, integer)."""
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            self.syntax("predicate= is one comparison of a tensor element with an integer literal", node)
+        value = self.expression(node)
+        flip = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+        if not isinstance(value, ir.Binary):
+            self.syntax("predicate= compares a tensor element with an integer literal", node)
+        left, right, op = strip_casts(value.left), strip_casts(value.right), value.op
+        if isinstance(left, ir.Const):
+            left, right, op = right, left, flip[op]
+        if not (isinstance(left, ir.Call) and left.op == "tensor.read" and isinstance(right, ir.Const)):
+            self.syntax("predicate= compares one tensor element with an integer literal", node)
+        dtype = left.type.dtype  # type: ignore[attr-defined]
+        if not dtype.is_signed_int() or dtype.get_bit() < 8:
+            self.type_error(f"the element of predicate= is a signed integer, not {dtype}", node)
+        return op, left, int(right.value or 0)
+
+    # --- functions ---------------------------------------------------------------------------------------------------
+
+    def _bare_call(self, name: str, node: ast.Call) -> ir.Expr:
+        if self.names.lookup(name) is not None:
+            self.type_error(f"{name!r} is a value, not a function", node)
+        target = self.environment.get(name, _ABSENT)
+        if target is _ABSENT:
+            import builtins
+
+            if hasattr(builtins, name):
+                self.unsupported(f"the Python builtin {name!r} is not part of the language", node,
+                                 f"use pl.{name}" if name in ("min", "max", "range", "abs") else None)
+            self.undefined(name, node)
+        if getattr(target, "is_inline_macro", False):
+            return self.expand_macro(target, node)
+        if getattr(target, "is_jit_function", False):
+            return self.jit_call(name, target, node)
+        if isinstance(target, ir.Function):
+            args = self._positional(node)
+            function = self.context.dependency(name, target, args, self.span(node))
+            return self.call_function(function, args, node)
+        self.unsupported(f"{name!r} cannot be called in a body", node)
+
+    def jit_call(self, name: str, target: Any, node: ast.Call) -> ir.Expr:
+        """A bare-name call of another jit function: keywords are moved into parameter order (spec language 3.3)."""
+        device = None
+        bound: dict[str, ast.expr] = {}
+        names = target.parameter_names
+        if len(node.args) > len(names):
+            self.type_error(f"{name} takes {len(names)} arguments ({', '.join(names)}), got {len(node.args)}", node)
+        bound.update(zip(names, node.args))
+        for keyword in node.keywords:
+            if keyword.arg == "device":
+                device = self.expression(keyword.value)
+            elif keyword.arg in names and keyword.arg not in bound:
+                bound[keyword.arg] = keyword.value
+            else:
+                self.type_error(f"{name} has no parameter {keyword.arg!r}; parameters: {', '.join(names)}", node)
+        missing = [p for p in names if p not in bound]
+        if missing:
+            self.type_error(f"{name} is called without {', '.join(missing)}", node)
+        args = [self.expression(bound[p]) for p in names]
+        if target.kind == "inline":
+            return self.expand_definition(target.definition(), args, node)
+        function = self.context.dependency(name, target, args, self.span(node))
+        attrs = {} if device is None else {"device": device}
+        return self.call_function(function, args, node, attrs)
+
+    def _positional(self, node: ast.Call) -> list[ir.Expr]:
+        if node.keywords:
+            self.type_error("this call takes positional arguments only", node)
+        return [self.expression(a) for a in node.args]
+
+    def method_call(self, name: str, node: ast.Call) -> ir.Expr:
+        """``self.name(...)``."""
+        attrs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg == "device":
+                attrs["device"] = self.expression(keyword.value)
+            elif keyword.arg == "attrs":
+                attrs.update(self._printed_attrs(keyword.value))
+            elif keyword.arg in ("deps", "dumps", "core_num", "sync_start", "predicate", "allow_early_resolve"):
+                self.type_error(f"{keyword.arg}= is not legal on self.{name}(...)", node, "use pl.submit or a pl.at / pl.spmd scope")
+            else:
+                self.type_error(f"self.{name}(...) takes positional arguments only", node)
+        args, unordered = self._call_arguments(node.args)
+        if unordered:
+            attrs["no_dep"] = unordered
+        definition = self.context.splice(name)
+        if definition is not None:
+            return self.expand_definition(definition, args, node)
+        return self.call_function(self._method(name, args, node), args, node, attrs)
+
+    def _printed_attrs(self, node: ast.expr) -> dict[str, Any]:
+        if not isinstance(node, ast.Dict):
+            self.syntax("attrs= takes a dict literal", node)
+        result: dict[str, Any] = {}
+        for key, value in zip(node.keys, node.values):
+            if isinstance(key, ast.Constant) and key.value == "arg_directions":
+                result["arg_directions"] = tuple(self.argument(e, True) for e in getattr(value, "elts", []))
+            elif isinstance(key, ast.Constant):
+                result[str(key.value)] = self.argument(value, True)
+        return result
+
+    def _call_arguments(self, nodes: list[ast.expr]) -> tuple[list[ir.Expr], tuple[int, ...]]:
+        args: list[ir.Expr] = []
+        unordered: list[int] = []
+        for node in nodes:
+            if isinstance(node, ast.Call) and attribute_chain(node.func) == ["pl", "no_dep"]:
+                if len(node.args) != 1:
+                    self.type_error("pl.no_dep takes one tensor", node)
+                unordered.append(len(args))
+                node = node.args[0]
+            args.append(self.expression(node))
+        return args, tuple(unordered)
+
+    def _method(self, name: str, args: list[ir.Expr], node: ast.AST) -> ir.Function:
+        function = self.context.method(name, args)
+        if function is None:
+            near = difflib.get_close_matches(name, list(self.context.method_names()), 1)
+            self.fail(UndefinedVariableError, f"the program has no function {name!r}", node,
+                      f"did you mean self.{near[0]}?" if near else None)
+        return function
+
+    def call_function(
+        self, function: ir.Function, args: list[ir.Expr], node: ast.AST, attrs: dict[str, Any] | None = None,
+        kind: str = "call",
+    ) -> ir.FunctionCall:
+        """A call of ``function`` with its argument kinds checked and its result type worked out."""
+        missing = len(function.params) - len(args)
+        omitted = function.params[len(args):] if missing > 0 else []
+        may_omit = kind != "call" and all(p.direction != ParamDirection.In for p in omitted)
+        if missing < 0 or (missing > 0 and not may_omit):
+            wanted = ", ".join(p.name for p in function.params)
+            self.type_error(f"{function.name} takes {len(function.params)} arguments ({wanted}), got {len(args)}", node)
+        for parameter, value in zip(function.params, args):
+            self._check_argument(function, parameter, value, node)
+        attrs = dict(attrs or {})
+        attrs["returns"] = function.attrs.get("returns", ())
+        return ir.FunctionCall(function.name, tuple(args), self._result_type(function, args), kind, attrs, self.span(node))
+
+    def _check_argument(self, function: ir.Function, parameter: ir.Param, value: ir.Expr, node: ast.AST) -> None:
+        want, have = parameter.type, value.type
+        if isinstance(want, ir.ScalarType) != isinstance(have, ir.ScalarType):
+            self.type_error(
+                f"{function.name}: parameter {parameter.name!r} is {self.describe(want)}, got {self.describe(have)}", node
+            )
+        if isinstance(want, ir.TensorType) and isinstance(have, ir.TensorType):
+            clash = want.dtype != have.dtype or len(want.shape) != len(have.shape) or any(
+                isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(want.shape, have.shape)
+            )
+            if clash:
+                self.type_error(
+                    f"{function.name}: parameter {parameter.name!r} is {self.describe(want)}, got {self.describe(have)}", node
+                )
+
+    def _result_type(self, function: ir.Function, args: list[ir.Expr]) -> ir.Type:
+        types: list[ir.Type] = []
+        returns = function.attrs.get("returns", ())
+        for position, kind in enumerate(function.return_types):
+            source = returns[position] if position < len(returns) else None
+            types.append(args[source].type if source is not None and source < len(args) else kind)
+        if not types:
+            return ir.NoneType()
+        return types[0] if len(types) == 1 else ir.TupleType(tuple(types))
+
+    # --- submit --------------------------------------------------------------------------------------------------------
+
+    def launch(self, kind: str, node: ast.Call) -> ir.FunctionCall:
+        """``pl.submit`` and ``pl.spmd_submit``: the result is a tuple (results…, task id)."""
+        chain = attribute_chain(node.args[0]) if node.args else None
+        if chain is None or chain[0] != "self" or len(chain) != 2:
+            self.syntax(f"the first argument of pl.{kind} is self.<function>", node)
+        attrs: dict[str, Any] = {}
+        legal = LAUNCH_KEYWORDS if kind == "submit" else (*LAUNCH_KEYWORDS, "core_num", "sync_start")
+        for keyword in node.keywords:
+            if keyword.arg not in legal:
+                self.type_error(f"pl.{kind} has no keyword {keyword.arg!r}; legal: {', '.join(legal)}", node)
+            attrs.update(self._launch_keyword(keyword))
+        if kind == "spmd_submit" and "core_num" not in attrs:
+            self.syntax("pl.spmd_submit needs core_num=", node)
+        args, unordered = self._call_arguments(node.args[1:])
+        if unordered:
+            attrs["no_dep"] = unordered
+        function = self._method(chain[1], args, node)
+        args = args + self._omitted_outputs(function, len(args), node)
+        call = self.call_function(function, args, node, attrs, kind)
+        results = call.type.items if isinstance(call.type, ir.TupleType) else () if isinstance(call.type, ir.NoneType) else (call.type,)
+        return ir.FunctionCall(call.callee, call.args, ir.TupleType((*results, ir.ScalarType(TASK_ID))), kind, call.attrs, call.span)
+
+    def _omitted_outputs(self, function: ir.Function, given: int, node: ast.AST) -> list[ir.Expr]:
+        """Tensors the runtime allocates for trailing outputs that the call leaves out."""
+        created: list[ir.Expr] = []
+        for parameter in function.params[given:]:
+            if parameter.direction == ParamDirection.In or not isinstance(parameter.type, ir.TensorType):
+                break
+            name = self.names.fresh(f"{function.name}_{parameter.name}")
+            value = self.operation("tensor", "create", [parameter.type.shape, parameter.type.dtype], {}, node)
+            variable = ir.Var(name, value.type, self.span(node))
+            self.emit(ir.Assign(variable, value, self.span(node)))
+            created.append(variable)
+        return created
+
+    def _launch_keyword(self, keyword: ast.keyword) -> dict[str, Any]:
+        name, value = keyword.arg or "", keyword.value
+        if name == "deps":
+            return {"deps": tuple(self.deps(value))}
+        if name == "predicate":
+            return {"predicate": self.predicate(value)}
+        if name == "core_num":
+            return {"core_num": self.core_num(value)}
+        if name == "attrs":
+            return self._printed_attrs(value)
+        if name == "dumps":
+            return {"dumps": self.plain_names(value, "dumps")}
+        return {name: self.flag(value, name)}
+
+    def core_num(self, node: ast.expr) -> ir.Expr:
+        """A positive integer expression."""
+        value = self.expression(node)
+        if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
+            self.syntax("core_num is an integer expression", node)
+        if isinstance(value, ir.Const) and int(value.value or 0) <= 0:
+            self.syntax(f"core_num must be positive, got {value.value}", node)
+        return value
+
+    def flag(self, node: ast.expr, name: str) -> bool:
+        """A ``True`` / ``False`` literal."""
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, bool):
+            self.syntax(f"{name}= takes the literal True or False", node)
+        return node.value
+
+    def plain_names(self, node: ast.expr, name: str) -> tuple[str, ...]:
+        """A list display of bare tensor names without duplicates, as internal names."""
+        kind = type(node)
+        if kind not in (ast.List, ast.Tuple):
+            self.fail(ParserSyntaxError, f"{name}= takes a list of tensor names", node)
+        found: list[str] = []
+        for item in node.elts:  # type: ignore[attr-defined]
+            if not isinstance(item, ast.Name):
+                self.type_error(f"{name}= takes bare tensor names", item)
+            variable = self.expression(item)
+            if not isinstance(variable, ir.Var) or not isinstance(variable.type, ir.TensorType):
+                self.type_error(f"{name}= takes tensors, {item.id!r} is none", item)
+            if variable.name in found:
+                self.type_error(f"{name}= lists {item.id!r} twice", item)
+            found.append(variable.name)
+        return tuple(found)
+
+    # --- inline expansion ------------------------------------------------------------------------------------------------
+
+    def expand_macro(self, macro: Any, node: ast.Call) -> ir.Expr:
+        """``@pl.inline``: re-parse the body against the actual arguments."""
+        return self.expand_definition(macro.definition(), self._positional(node), node)
+
+    def expand_definition(self, definition: Any, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
+        raise NotImplementedError
+
+
+def strip_casts(value: ir.Expr) -> ir.Expr:
+    """``value`` without the widening casts that typing inserted."""
+    while isinstance(value, ir.Cast):
+        value = value.operand
+    return value
+
+
+__all__ = ["Calls", "attribute_chain", "strip_casts"]

@@ -1,0 +1,167 @@
+"""One function: signature, body and inline expansion put together (spec language 3)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
+from pypto.ir.errors import ParserError, ParserSyntaxError
+from pypto.ir.span import Span
+from pypto.language.parser.annotations import to_type
+from pypto.language.parser.core import FunctionOptions, ProgramContext
+from pypto.language.parser.environment import Environment
+from pypto.language.parser.scope import Names
+from pypto.language.parser.scopes import Scopes
+from pypto.language.parser.source import Source
+
+IMPLIED_PLACE: dict[FunctionType, tuple[Level, Role]] = {
+    FunctionType.InCore: (Level.CHIP_DIE, Role.SubWorker), FunctionType.AIC: (Level.AIC, Role.SubWorker),
+    FunctionType.AIV: (Level.AIV, Role.SubWorker), FunctionType.Group: (Level.CORE_GROUP, Role.SubWorker),
+    FunctionType.Orchestration: (Level.CHIP, Role.Orchestrator), FunctionType.Graph: (Level.CHIP, Role.Orchestrator),
+}
+"""Level and role that a function type implies (spec language 3.6)."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function that is expanded in place of its calls."""
+
+    name: str
+    source: Source
+    environment: Environment
+    jit: bool
+
+    @property
+    def tree(self) -> ast.FunctionDef:
+        assert isinstance(self.source.tree, ast.FunctionDef)
+        return self.source.tree
+
+
+class FunctionParser(Scopes):
+    """Parses one function definition to an :class:`ir.Function`."""
+
+    def __init__(self, source: Source, environment: Environment, context: ProgramContext, options: FunctionOptions):
+        super().__init__(source, environment, context, options)
+        self.siblings = []
+        self.tuples = {}
+        self.carries = []
+
+    def parse(
+        self, tree: ast.FunctionDef, params: list[ir.Param], return_types: tuple[ir.Type, ...] | None, takes_self: bool,
+        span: Span,
+    ) -> ir.Function:
+        """Parse ``tree`` with parameters of known types; ``return_types`` is the annotation, when there is one."""
+        self.params = params
+        for parameter in params:
+            variable = ir.Var(self.names.fresh(parameter.name), parameter.type, span)
+            self.names.shadow(parameter.name, variable)
+            self.roots[parameter.name] = parameter.name
+            if parameter.value is not None:
+                self.specialised[parameter.name] = parameter.value
+        self._guarded(tree)
+        inferred = tuple(v.type for v in self.returned or [])
+        attrs = {**self.attrs, "returns": self.returned_parameters()}
+        if not self.options.auto_scope:
+            attrs["auto_scope"] = False
+        level, role = self.options.level, self.options.role
+        if self.options.type in IMPLIED_PLACE:
+            level, role = level or IMPLIED_PLACE[self.options.type][0], role or IMPLIED_PLACE[self.options.type][1]
+        types = return_types if return_types is not None else inferred
+        return ir.Function(tree.name, params, self.block, self.options.type, level, role, types, attrs, takes_self, span)
+
+    def _guarded(self, tree: ast.FunctionDef) -> None:
+        try:
+            self.statements(tree.body)
+        except ParserError:
+            raise
+        except RecursionError as e:
+            raise ParserSyntaxError(f"{tree.name} calls itself; recursion is not part of the language", self.span(tree)) from e
+
+    # --- inline expansion ------------------------------------------------------------------------------------------------
+
+    def expand_definition(self, definition: Definition, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
+        """Parse the body of ``definition`` here with its parameters bound to ``args``."""
+        if definition.name in self.splices:
+            self.fail(ParserSyntaxError, f"inline function {definition.name!r} calls itself", node)
+        parameters = [a.arg for a in definition.tree.args.args if a.arg != "self"]
+        if len(parameters) != len(args):
+            self.type_error(f"{definition.name} takes {len(parameters)} arguments ({', '.join(parameters)}), got {len(args)}", node)
+        saved = (self.source, self.environment, self.names, self.returned, self.options)
+        bound = [self._bound_argument(name, value, node) for name, value in zip(parameters, args)]
+        inner = Names()
+        inner._taken = self.names._taken
+        self.source, self.environment = definition.source, definition.environment
+        self.names, self.returned = inner, None
+        if definition.jit and not self.options.jit:
+            from dataclasses import replace
+
+            self.options = replace(self.options, jit=True)
+        self.splices.append(definition.name)
+        try:
+            for name, value in zip(parameters, bound):
+                self._bind_parameter(name, value)
+            self.statements(definition.tree.body)
+            result = self.returned
+        finally:
+            self.splices.pop()
+            self.source, self.environment, self.names, self.returned, self.options = saved
+        return self._spliced_value(result, node)
+
+    def _bind_parameter(self, name: str, value: ir.Expr) -> None:
+        if isinstance(value, ir.Var):
+            self.names.shadow(name, value)
+            return
+        holder = ir.Var(self.names.fresh(f"{name}_inline"), value.type, value.span)
+        self.names.shadow(name, holder)
+        if isinstance(value, ir.TupleExpr):
+            self.tuples[holder.name] = value
+        elif isinstance(value, ir.Const):
+            self.specialised[holder.name] = value.value
+            self.emit(ir.Assign(holder, value, value.span))
+
+    def _bound_argument(self, name: str, value: ir.Expr, node: ast.AST) -> ir.Expr:
+        """``value`` as a variable that the body may rebind without touching the caller's."""
+        if isinstance(value, (ir.TupleExpr, ir.Const)):
+            return value
+        variable = ir.Var(self.names.fresh(f"{name}_inline"), value.type, self.span(node))
+        self.emit(ir.Assign(variable, value, self.span(node)))
+        root = self.root_of(value)
+        if root:
+            self.roots[variable.name] = root
+        return variable
+
+    def _spliced_value(self, result: list[ir.Expr] | None, node: ast.AST) -> ir.Expr:
+        if not result:
+            return ir.Call("system.nothing", {}, ir.NoneType(), {}, self.span(node))
+        return result[0] if len(result) == 1 else ir.TupleExpr(tuple(result), self.span(node))
+
+    def _effect(self, value: ir.Expr, node: ast.stmt) -> None:
+        if isinstance(value, ir.Call) and value.op == "system.nothing":
+            return
+        super()._effect(value, node)
+
+
+def parameter_types(
+    tree: ast.FunctionDef, annotations: dict[str, Any], source: Source, skip_self: bool,
+) -> list[tuple[str, Any, ast.arg]]:
+    """The parameters of a definition with their evaluated annotations; unsupported kinds are a ``ParserSyntaxError``."""
+    spec = tree.args
+    if spec.vararg or spec.kwarg or spec.kwonlyargs or spec.posonlyargs:
+        raise ParserSyntaxError("parameters are positional-or-keyword only", source.span(tree))
+    found = []
+    for position, argument in enumerate(spec.args):
+        if skip_self and position == 0 and argument.arg == "self":
+            continue
+        found.append((argument.arg, annotations.get(argument.arg), argument))
+    return found
+
+
+def direction_of(direction: ParamDirection, kind: ir.Type) -> ParamDirection:
+    """Scalars are always inputs."""
+    return ParamDirection.In if isinstance(kind, ir.ScalarType) else direction
+
+
+__all__ = ["Definition", "FunctionParser", "FunctionOptions", "parameter_types", "direction_of", "to_type"]

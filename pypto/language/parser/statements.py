@@ -1,0 +1,394 @@
+"""Assignments, returns and expression statements of a body (spec language 4.1, 4.2, 4.6)."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.dtype import INDEX
+from pypto.ir.enums import ParamDirection
+from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError
+from pypto.language.parser.annotations import to_type
+from pypto.language.parser.calls import Calls, attribute_chain
+from pypto.language.parser.source import without_docstring
+
+REJECTED_STATEMENTS: dict[type[ast.stmt], str] = {
+    ast.AugAssign: "augmented assignment is not part of the language; write x = x + e",
+    ast.Assert: "assert is not part of the language; see pl.static_assert", ast.Raise: "raise is not part of the language",
+    ast.Try: "try is not part of the language", ast.Delete: "del is not part of the language",
+    ast.Import: "import is not part of a body", ast.ImportFrom: "import is not part of a body",
+    ast.Global: "global is not part of the language", ast.Nonlocal: "nonlocal is not part of the language",
+    ast.FunctionDef: "a nested function is not part of the language", ast.ClassDef: "a nested class is not part of the language",
+    ast.Match: "match is not part of the language", ast.AsyncFunctionDef: "async is not part of the language",
+    ast.AsyncFor: "async is not part of the language", ast.AsyncWith: "async is not part of the language",
+}
+
+
+class Statements(Calls):
+    """Parses the statements that are not control flow."""
+
+    siblings: list[dict[str, str]]
+    tuples: dict[str, ir.TupleExpr]
+
+    def statements(self, body: list[ast.stmt]) -> None:
+        """Parse a block into the current output block."""
+        for node in without_docstring(body):
+            for kind, message in REJECTED_STATEMENTS.items():
+                if isinstance(node, kind):
+                    self.unsupported(message, node)
+            method = getattr(self, f"_stmt_{type(node).__name__}", None)
+            if method is None:
+                self.unsupported(f"{type(node).__name__} statements are not part of the language", node)
+            method(node)
+
+    def _stmt_Pass(self, node: ast.Pass) -> None:
+        return
+
+    # --- assignment ----------------------------------------------------------------------------------------------------
+
+    def _stmt_Assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            self.syntax("chained assignment is not part of the language", node)
+        target = node.targets[0]
+        if self._is_dynamic_declaration(node.value):
+            return
+        if self._yield_assignment(target, node.value, node):
+            return
+        if isinstance(target, ast.Name):
+            self._assign_single(target.id, node.value, node)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._assign_tuple(target, node)
+        elif isinstance(target, ast.Subscript):
+            self.subscript_write(target, self.expression(node.value), node)
+        else:
+            self.syntax("an assignment target is a name, a tuple of names or a subscript", target)
+
+    def _is_dynamic_declaration(self, node: ast.expr) -> bool:
+        chain = attribute_chain(node.func) if isinstance(node, ast.Call) else None
+        return bool(chain and chain[-1] == "dynamic" and self.options.jit)
+
+    def _yield_assignment(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> bool:
+        chain = attribute_chain(value.func) if isinstance(value, ast.Call) else None
+        if not chain or chain[-1] != "yield_":
+            return False
+        self.yields(target, value, node)  # type: ignore[arg-type]
+        return True
+
+    def yields(self, target: ast.expr | None, call: ast.Call, node: ast.stmt) -> None:
+        raise NotImplementedError
+
+    def _assign_single(self, name: str, value_node: ast.expr, node: ast.stmt) -> None:
+        if isinstance(value_node, ast.Call) and attribute_chain(value_node.func) in (["pl", "submit"], ["pl", "spmd_submit"]):
+            self._store_tuple(name, self.expression(value_node), node)
+            return
+        value = self.expression(value_node)
+        if isinstance(value.type, ir.TupleType):
+            self._store_tuple(name, value, node)
+            return
+        self.assign_name(name, value, node)
+
+    def _store_tuple(self, name: str, value: ir.Expr, node: ast.stmt) -> None:
+        """A tuple kept under one name: each element gets a variable of its own."""
+        kinds = value.type.items  # type: ignore[attr-defined]
+        variables = tuple(ir.Var(self.names.fresh(f"{name}_{i}"), kind, self.span(node)) for i, kind in enumerate(kinds))
+        if isinstance(value, ir.TupleExpr):
+            for variable, item in zip(variables, value.items):
+                self.emit(ir.Assign(variable, item, self.span(node)))
+        else:
+            self.emit(ir.TupleAssign(variables, value, self.span(node)))
+            self._track_tuple_roots(variables, value)
+        holder = ir.Var(self.names.fresh(name), value.type, self.span(node))
+        self.tuples[holder.name] = ir.TupleExpr(variables, self.span(node))
+        self.names.shadow(name, holder)
+
+    def _expr_Name(self, node: ast.Name) -> ir.Expr:
+        value = super()._expr_Name(node)
+        if isinstance(value, ir.Var) and value.name in self.tuples:
+            return self.tuples[value.name]
+        return value
+
+    def _track_tuple_roots(self, variables: tuple[Any, ...], value: ir.Expr) -> None:
+        for position, variable in enumerate(variables):
+            if isinstance(variable, ir.Var):
+                root = self.root_of(ir.TupleItem(value, position, variable.type))
+                if root:
+                    self.roots[variable.name] = root
+
+    def _assign_tuple(self, target: ast.Tuple | ast.List, node: ast.Assign) -> None:
+        value = self.expression(node.value)
+        if not isinstance(value.type, ir.TupleType):
+            self.syntax(f"{self.describe(value.type)} cannot be unpacked", node)
+        submit = isinstance(value, ir.FunctionCall) and value.kind != "call"
+        nested = submit and len(target.elts) == 2 and (isinstance(target.elts[0], ast.Tuple) or len(value.type.items) != 2)
+        names = self._flat_targets(target, nested, node)
+        if len(names) != len(value.type.items):
+            self.syntax(f"{len(names)} targets for {len(value.type.items)} values", node)
+        if isinstance(value, ir.TupleExpr):
+            held = [self._held(item, f"{name}_next", node) for name, item in zip(names, value.items)] if len(names) > 1 else list(value.items)
+            for name, item in zip(names, held):
+                self.assign_name(name, item, node)
+            return
+        variables = tuple(self._target(name, kind, node) for name, kind in zip(names, value.type.items))
+        self.emit(ir.TupleAssign(variables, value, self.span(node)))
+        self._track_tuple_roots(variables, value)
+
+    def _held(self, item: ir.Expr, name: str, node: ast.stmt) -> ir.Expr:
+        """``item`` kept in a variable so that a simultaneous assignment reads old values."""
+        if isinstance(item, (ir.Const, ir.Symbol)):
+            return item
+        variable = ir.Var(self.names.fresh(name), item.type, self.span(node))
+        self.emit(ir.Assign(variable, item, self.span(node)))
+        root = self.root_of(item)
+        if root:
+            self.roots[variable.name] = root
+        return variable
+
+    def _flat_targets(self, target: ast.Tuple | ast.List, nested: bool, node: ast.stmt) -> list[str]:
+        names: list[str] = []
+        for element in target.elts:
+            if isinstance(element, ast.Name):
+                names.append(element.id)
+            elif nested and isinstance(element, (ast.Tuple, ast.List)):
+                names += self._flat_targets(element, False, node)
+            else:
+                self.syntax("tuple targets are plain names", element)
+        return names
+
+    def _stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self.syntax("an annotated assignment has a plain name", node)
+        if node.value is None:
+            self.syntax("an annotated name needs a value", node)
+        if self._yield_assignment(node.target, node.value, node):
+            return
+        annotation = self.evaluate(node.annotation)
+        if isinstance(node.value, ast.Call) and attribute_chain(node.value.func) in (["pl", "tile", "alloc"], ["pl", "tensor", "alloc"]):
+            self.expression(node.value)
+            return
+        value = self.expression(node.value)
+        try:
+            wanted = to_type(annotation)
+        except TypeError as e:
+            self.type_error(str(e), node.annotation)
+        self.assign_name(node.target.id, self._refined(value, wanted, node), node)
+
+    def _refined(self, value: ir.Expr, wanted: ir.Type, node: ast.AnnAssign) -> ir.Expr:
+        """``value`` with the annotation's fields; a mismatch is a ``ParserTypeError`` (spec language 4.2)."""
+        have = value.type
+        clash = f"the value is {self.describe(have)}, the annotation says {self.describe(wanted)}"
+        if isinstance(wanted, ir.ScalarType) and isinstance(have, ir.ScalarType):
+            return self._refined_scalar(value, wanted, clash, node)
+        if type(wanted) is not type(have):
+            self.type_error(clash, node)
+        if isinstance(wanted, (ir.TensorType, ir.TileType)) and isinstance(have, (ir.TensorType, ir.TileType)):
+            same = wanted.dtype == have.dtype and len(wanted.shape) == len(have.shape)
+            same = same and all(a == b for a, b in zip(wanted.shape, have.shape) if isinstance(a, int) and isinstance(b, int))
+            if not same:
+                self.type_error(clash, node)
+        if isinstance(wanted, ir.TileType) and isinstance(have, ir.TileType):
+            merged = ir.TileType(have.shape, have.dtype, wanted.space or have.space, wanted.view or have.view,
+                                 wanted.memref or have.memref)
+            return with_type(value, merged)
+        return value
+
+    def _refined_scalar(self, value: ir.Expr, wanted: ir.ScalarType, clash: str, node: ast.AnnAssign) -> ir.Expr:
+        have = value.type.dtype  # type: ignore[attr-defined]
+        if have == wanted.dtype:
+            return value
+        if isinstance(value, ir.Const) and have.is_int() and wanted.dtype.is_int():
+            return ir.Const(value.value, wanted.dtype, value.span)
+        if have.is_int() and wanted.dtype.is_int() and INDEX in (have, wanted.dtype):
+            return ir.Cast(value, wanted.dtype, value.span)
+        self.type_error(clash, node)
+
+    # --- binding ---------------------------------------------------------------------------------------------------------
+
+    def _target(self, name: str, kind: ir.Type, node: ast.AST) -> ir.Var:
+        """The variable that assigning a value of type ``kind`` to ``name`` binds (spec language 4.2)."""
+        if isinstance(kind, ir.NoneType):
+            self.fail(InvalidOperationError, "this operation has no value to assign", node)
+        existing = self.names.lookup(name)
+        if existing is None:
+            internal = next((s[name] for s in reversed(self.siblings) if name in s), None) or self.names.fresh(name)
+            variable = ir.Var(internal, kind, self.span(node))
+            self.names.shadow(name, variable)
+            return variable
+        if self.options.strict_ssa and self.names.depth_of(name) == 0:
+            self.fail(SSAViolationError, f"{name!r} is assigned twice (first at {existing.span})", node)
+        if not same_kind(existing.type, kind):
+            if self.names.depth_of(name) != 0 or not (self.options.jit or self.splices):
+                self.type_error(
+                    f"{name!r} is {self.describe(existing.type)} and cannot be rebound to {self.describe(kind)}", node,
+                    "pick another name for the new value",
+                )
+            variable = ir.Var(self.names.fresh(name), kind, self.span(node))
+        else:
+            variable = ir.Var(existing.name, kind, self.span(node))
+        self.specialised.pop(existing.name, None)
+        self.names.bind(name, variable)
+        return variable
+
+    def assign_name(self, name: str, value: ir.Expr, node: ast.AST) -> None:
+        variable = self._target(name, value.type, node)
+        root = self.root_of(value)
+        self.emit(ir.Assign(variable, value, self.span(node)))
+        if root and root != variable.name:
+            self.roots[variable.name] = root
+        elif not root:
+            self.roots.pop(variable.name, None)
+
+    # --- effects -----------------------------------------------------------------------------------------------------------
+
+    def _stmt_Expr(self, node: ast.Expr) -> None:
+        call = node.value
+        if isinstance(call, ast.Constant) and (isinstance(call.value, str) or call.value is Ellipsis):
+            return
+        if not isinstance(call, ast.Call):
+            self.unsupported("an expression statement is a call", node)
+        chain = attribute_chain(call.func) or [""]
+        if chain[-1] == "bind_dynamic":
+            return
+        handler = {
+            "yield_": self._yield_statement, "static_print": self._static_print, "static_assert": self._static_assert,
+            "func_attr": self._func_attr, "dump_tag": self._dump_tag,
+        }.get(chain[-1])
+        if handler is not None and len(chain) > 1:
+            handler(call, node)
+            return
+        if chain in (["pl", "submit"], ["pl", "spmd_submit"]):
+            self.syntax(f"pl.{chain[1]} is assigned: result, tid = pl.{chain[1]}(...)", node,
+                        "write self.kernel(...) when the task id is not needed")
+        self._effect(self.expression(call), node)
+
+    def _effect(self, value: ir.Expr, node: ast.stmt) -> None:
+        if isinstance(value, (ir.Call, ir.FunctionCall)):
+            self.emit(ir.Evaluate(value, self.span(node)))
+
+    def _yield_statement(self, call: ast.Call, node: ast.stmt) -> None:
+        self.yields(None, call, node)
+
+    def _static_print(self, call: ast.Call, node: ast.stmt) -> None:
+        if not call.args:
+            self.syntax("pl.static_print takes at least one argument", node)
+        parts = []
+        for arg in call.args:
+            if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
+                parts.append(arg.value)
+            elif isinstance(arg, ast.JoinedStr):
+                parts.append(self._formatted(arg))
+            else:
+                parts.append(self._shown(arg))
+        where = self.span(node)
+        print(f"static_print [{where.filename}:{where.line}]: {' '.join(parts)}")
+
+    def _formatted(self, node: ast.JoinedStr) -> str:
+        text = ""
+        for part in node.values:
+            if isinstance(part, ast.Constant):
+                text += str(part.value)
+            elif isinstance(part, ast.FormattedValue):
+                if part.conversion != -1 or part.format_spec is not None:
+                    self.unsupported("an f-string in pl.static_print has no conversions and no format specs", node)
+                text += self._shown(part.value)
+        return text
+
+    def _shown(self, node: ast.expr) -> str:
+        from pypto.ir.printer import print_expr
+
+        try:
+            value = self.expression(node)
+        except ParserError:
+            return str(self.evaluate(node))
+        return f"{print_expr(value)}: {self.describe(value.type)}"
+
+    def _static_assert(self, call: ast.Call, node: ast.stmt) -> None:
+        if not 1 <= len(call.args) <= 2:
+            self.syntax("pl.static_assert takes a condition and an optional message", node)
+        message = ""
+        if len(call.args) == 2:
+            text = call.args[1]
+            if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+                self.syntax("the message of pl.static_assert is a string literal", text)
+            message = text.value
+        try:
+            holds = self.evaluate(call.args[0])
+        except (ParserError, TypeError):
+            self.fail(ParserError, "the condition of pl.static_assert is not known at compile time", call.args[0])
+        if not holds:
+            self.fail(ParserError, message or f"static_assert failed: {ast.unparse(call.args[0])}", node)
+
+    def _func_attr(self, call: ast.Call, node: ast.stmt) -> None:
+        if self.block:
+            self.syntax("pl.func_attr stands before any other statement", node)
+        if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.Dict):
+            self.syntax("pl.func_attr takes one dict literal", node)
+        for key, value in zip(call.args[0].keys, call.args[0].values):
+            if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+                self.syntax("keys of pl.func_attr are string literals", node)
+            if key.value in ("auto_scope", "external_source") or key.value in self.attrs:
+                self.syntax(f"pl.func_attr cannot set {key.value!r} here", node)
+            self.attrs[key.value] = self.argument(value, True)
+
+    def _dump_tag(self, call: ast.Call, node: ast.stmt) -> None:
+        if len(call.args) != 1 or not isinstance(call.args[0], ast.Name):
+            self.syntax("pl.dump_tag takes one bare tensor name", node)
+        value = self.expression(call.args[0])
+        self.emit(ir.Evaluate(ir.Call("tensor.dump_tag", {"tensor": value}, ir.NoneType(), {}, self.span(node)), self.span(node)))
+
+    # --- return ------------------------------------------------------------------------------------------------------------
+
+    def _stmt_Return(self, node: ast.Return) -> None:
+        value = None if node.value is None else self.expression(node.value)
+        values: tuple[ir.Expr, ...] = ()
+        if value is not None:
+            values = value.items if isinstance(value, ir.TupleExpr) else (value,)
+        if self.splices:
+            self.returned = list(values)
+            return
+        if len(values) == 1 and isinstance(values[0].type, ir.NoneType):
+            self.emit(ir.Evaluate(values[0], self.span(node)))
+            values = ()
+        if len(values) == 1 and isinstance(values[0].type, ir.TupleType):
+            values = self._unpacked(values[0], node)
+        if self.returned is None:
+            self.returned = list(values)
+        self.emit(ir.Return(values, self.span(node)))
+
+    def _unpacked(self, value: ir.Expr, node: ast.stmt) -> tuple[ir.Expr, ...]:
+        kinds = value.type.items  # type: ignore[attr-defined]
+        variables = tuple(ir.Var(self.names.fresh("result"), kind, self.span(node)) for kind in kinds)
+        self.emit(ir.TupleAssign(variables, value, self.span(node)))
+        self._track_tuple_roots(variables, value)
+        return variables
+
+    def returned_parameters(self) -> tuple[int | None, ...]:
+        """For each returned value, the index of the parameter it is a version of."""
+        order = {p.name: i for i, p in enumerate(self.params) if p.direction != ParamDirection.In}
+        everything = {p.name: i for i, p in enumerate(self.params)}
+        found: list[int | None] = []
+        for value in self.returned or []:
+            root = self.root_of(value)
+            found.append(order.get(root, everything.get(root)) if root else None)  # type: ignore[arg-type]
+        return tuple(found)
+
+
+def same_kind(a: ir.Type, b: ir.Type) -> bool:
+    """True when a name of type ``a`` may be rebound to a value of type ``b``: same kind, dtype and shape."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (ir.TensorType, ir.TileType)) and isinstance(b, (ir.TensorType, ir.TileType)):
+        same = all(x == y for x, y in zip(a.shape, b.shape) if isinstance(x, int) and isinstance(y, int))
+        return a.dtype == b.dtype and len(a.shape) == len(b.shape) and same
+    if isinstance(a, ir.ScalarType) and isinstance(b, ir.ScalarType):
+        return a.dtype == b.dtype or (a.dtype.is_int() and b.dtype.is_int() and INDEX in (a.dtype, b.dtype))
+    return a == b
+
+
+def with_type(value: ir.Expr, kind: ir.Type) -> ir.Expr:
+    """``value`` with another type."""
+    if isinstance(value, ir.Call):
+        return ir.Call(value.op, value.arguments, kind, value.attrs, value.span)
+    if isinstance(value, ir.Var):
+        return ir.Var(value.name, kind, value.span)
+    return value
