@@ -1,0 +1,55 @@
+"""The kernel language: ``import pypto.language as pl`` (spec language 1).
+
+Bodies are parsed, never executed; the names of operations and constructs resolve inside a body only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pypto.ir.dtype import (
+    BF16, BOOL, FP4, FP8E4M3FN, FP8E5M2, FP8E8M0, FP16, FP32, HF4, HF8, INDEX, INT4, INT8, INT16, INT32, INT64, TASK_ID,
+    UINT4, UINT8, UINT16, UINT32, UINT64, DataType,
+)
+from pypto.ir.enums import (
+    AtomicType, CompactMode, ForKind, FunctionType, Level, Mem, MemorySpace, PadValue, PipeType, Role, ScopeMode, SplitMode,
+    TensorLayout, TileLayout,
+)
+from pypto.language import constructs, program as _program
+from pypto.language.constructs import (
+    adir, at, cluster, cond, const, cross_core_slot, dump_tag, func_attr, manual_scope, max, min, no_dep, optimizations,
+    parallel, pipeline, range, scope, spmd, spmd_submit, split, split_aiv, static_assert, static_print, submit, unroll,
+    while_, yield_,
+)
+from pypto.language.program import InlineFunction, function, inline, program
+from pypto.language.text import loads, loads_program, parse, parse_program
+from pypto.language.typing import (
+    RUNTIME, Array, DistributedTensor, DynVar, InOut, IntLike, MemRef, Out, Ptr, PtrType, Scalar, TaskId, Tensor, TensorView,
+    Tile, TileView, Tuple, dynamic,
+)
+
+ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
+MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
+AUTO = -1
+MemRefType = MemRef
+
+_LAZY = {"jit": ("pypto.jit", "jit"), "JITFunction": ("pypto.jit", "JITFunction"), "parser": ("pypto.language.parsing", None)}
+_NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        module, attribute = _LAZY[name]
+        value = import_module(module) if attribute is None else getattr(import_module(module), attribute)
+        globals()[name] = value
+        return value
+    value = constructs.operation_name(name) if name not in _NAMESPACES else constructs.Namespace(name)
+    globals()[name] = value
+    return value
+
+
+__all__ = [n for n in dir() if not n.startswith("_") and n not in ("annotations", "Any", "constructs", "DistributedTensor")] + [
+    "jit", "JITFunction", "parser", "tensor", "tile", "system", "array", "prefetch",
+]

@@ -1,0 +1,88 @@
+"""Names that mean something inside a parsed body only; called from Python they say so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pypto.ir.enums import MaskPattern
+
+
+class Construct:
+    """A construct or operation of the language, spelled from Python."""
+
+    def __init__(self, name: str, doc: str):
+        self.__name__, self.__doc__ = name, doc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"pl.{self.__name__} has a meaning only inside a kernel body, which is parsed and never executed")
+
+    def __repr__(self) -> str:
+        return f"pl.{self.__name__}"
+
+
+def operation_name(name: str) -> Construct:
+    """The operation ``pl.<name>``; ``AttributeError`` with the nearest name when there is none."""
+    from pypto.ir import operations
+
+    if name.startswith("__") or not operations.exists("pl", name):
+        near = operations.nearest("pl", name) if not name.startswith("__") else None
+        raise AttributeError(f"module 'pypto.language' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+    return Construct(name, operations.summary("pl", name))
+
+
+class Namespace:
+    """``pl.tensor``, ``pl.tile``, ``pl.system``, ``pl.array`` or ``pl.prefetch``."""
+
+    def __init__(self, name: str):
+        self.__name__ = name
+        if name == "tile":
+            self.MaskPattern = MaskPattern
+        if name == "system":
+            self.AUTO = -1
+
+    def __getattr__(self, name: str) -> Construct:
+        from pypto.ir import operations
+
+        namespace = self.__dict__.get("__name__", "")
+        if name.startswith("__") or not operations.exists(namespace, name):
+            raise AttributeError(f"pl.{namespace} has no operation {name!r}")
+        return Construct(f"{namespace}.{name}", operations.summary(namespace, name))
+
+    def __dir__(self) -> list[str]:
+        from pypto.ir import operations
+
+        return sorted(operations.names(self.__name__))
+
+
+range = Construct("range", "Ordinary loop: (stop), (start, stop) or (start, stop, step).")
+parallel = Construct("parallel", "Loop whose iterations are independent.")
+unroll = Construct("unroll", "Loop whose body is replicated at compile time.")
+pipeline = Construct("pipeline", "Software-pipelined loop with `stage` copies of the body in flight.")
+while_ = Construct("while_", "Loop with explicit state: for (a, b) in pl.while_(init_values=(x, y)).")
+cond = Construct("cond", "Condition of a pl.while_ loop.")
+yield_ = Construct("yield_", "Values a block hands to its loop or branch.")
+const = Construct("const", "Literal with a dtype.")
+static_print = Construct("static_print", "Print at compile time.")
+static_assert = Construct("static_assert", "Check at compile time.")
+func_attr = Construct("func_attr", "Attributes of the function, before its first statement.")
+min = Construct("min", "Minimum of two scalars.")
+max = Construct("max", "Maximum of two scalars.")
+at = Construct("at", "Scope that becomes one device kernel and one task.")
+cluster = Construct("cluster", "Scope that becomes one cube and vector group.")
+spmd = Construct("spmd", "One task over several blocks.")
+split_aiv = Construct("split_aiv", "Region executed by both vector cores of a cluster.")
+scope = Construct("scope", "Runtime scope.")
+manual_scope = Construct("manual_scope", "Runtime scope without inferred dependencies.")
+submit = Construct("submit", "Launch one task and take its id.")
+spmd_submit = Construct("spmd_submit", "Launch one task over several blocks and take its id.")
+no_dep = Construct("no_dep", "Mark a call argument that derives no dependency.")
+dump_tag = Construct("dump_tag", "Dump a tensor with every task that takes it.")
+split = Construct("split", "Split the vector part of a mixed kernel over two cores.")
+cross_core_slot = Construct("cross_core_slot", "Depth of the cube/vector hand-over ring.")
+optimizations = SimpleNamespace(split=split, cross_core_slot=cross_core_slot)
+adir = SimpleNamespace(
+    input="input", output="output", output_existing="output_existing", inout="inout", no_dep="no_dep", scalar="scalar",
+    NAME_TO_DIRECTION={"scalar": 0, "input": 1, "output": 2, "output_existing": 3, "inout": 4, "no_dep": 5},
+    DIRECTION_TO_NAME={0: "scalar", 1: "input", 2: "output", 3: "output_existing", 4: "inout", 5: "no_dep"},
+)

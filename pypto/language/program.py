@@ -1,0 +1,260 @@
+"""``pl.function``, ``pl.program`` and ``pl.inline`` (spec language 3.6 to 3.8)."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.enums import FunctionType, Level, Role
+from pypto.ir.errors import ParserError, ParserSyntaxError, ParserTypeError
+from pypto.ir.span import Span
+from pypto.language.parser.annotations import is_bare, split_direction, to_type
+from pypto.language.parser.core import FunctionOptions
+from pypto.language.parser.environment import Environment, caller_names, environment_of
+from pypto.language.parser.function import Definition, FunctionParser, direction_of, parameter_types
+from pypto.language.parser.source import Source, source_of
+
+
+@dataclass
+class FunctionDeclaration:
+    """A method of a ``@pl.program`` class, parsed when the class is complete."""
+
+    python: Callable[..., Any]
+    options: FunctionOptions
+    external_source: str | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{self.python.__name__} is a kernel: its body is parsed, never executed")
+
+
+class InlineFunction:
+    """A function whose body is parsed anew at each call, against the actual arguments."""
+
+    is_inline_macro = True
+
+    def __init__(self, function: Callable[..., Any], frame_names: dict[str, Any]):
+        self.python, self._frame_names = function, frame_names
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def _source(self) -> Source:
+        return source_of(self.python)
+
+    def definition(self) -> Definition:
+        """The syntax tree and the names its body can see."""
+        return Definition(self.python.__name__, self._source, environment_of(self.python, self._frame_names), False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"@pl.inline function {self.python.__name__!r} is expanded inside kernels, not called")
+
+
+def inline(function: Callable[..., Any]) -> InlineFunction:
+    """Expand ``function`` at each call inside ``@pl.function`` and ``@pl.program`` bodies."""
+    return InlineFunction(function, caller_names(1))
+
+
+def function(
+    target: Callable[..., Any] | None = None, *, type: FunctionType = FunctionType.Opaque, level: Level | None = None,
+    role: Role | None = None, attrs: dict[str, Any] | None = None, auto_scope: bool = True, strict_ssa: bool = False,
+    external_source: str | None = None,
+) -> Any:
+    """Declare one function of a program; outside a ``@pl.program`` class it is parsed at once to an ``ir.Function``."""
+    options = FunctionOptions(type, level, role, auto_scope, strict_ssa, attrs=dict(attrs or {}))
+    if attrs:
+        import warnings
+
+        warnings.warn("attrs= on pl.function is deprecated; write pl.func_attr in the body", DeprecationWarning, stacklevel=2)
+    if external_source is not None and type not in (FunctionType.AIC, FunctionType.AIV):
+        raise ParserTypeError(f"external_source= needs type AIC or AIV, got {type}")
+    names = caller_names(1)
+
+    def decorate(python: Callable[..., Any]) -> Any:
+        declaration = FunctionDeclaration(python, options, external_source)
+        if "self" in python.__code__.co_varnames[: python.__code__.co_argcount] or _inside_class(python):
+            return declaration
+        return ProgramParser(python.__name__, {python.__name__: declaration}, names).standalone(python.__name__)
+
+    return decorate if target is None else decorate(target)
+
+
+def _inside_class(python: Callable[..., Any]) -> bool:
+    parent = python.__qualname__.rpartition(".")[0]
+    return bool(parent) and not parent.endswith("<locals>")
+
+
+def program(target: type | None = None, *, strict_ssa: bool = False) -> Any:
+    """Build an ``ir.Program`` from a class whose methods are ``@pl.function``s."""
+    names = caller_names(1)
+
+    def decorate(cls: type) -> ir.Program:
+        declarations = {n: v for n, v in vars(cls).items() if isinstance(v, FunctionDeclaration)}
+        if not declarations:
+            raise ParserSyntaxError(f"class {cls.__name__} has no @pl.function method")
+        if strict_ssa:
+            for declaration in declarations.values():
+                declaration.options.strict_ssa = True
+        return ProgramParser(cls.__name__, declarations, names).program()
+
+    return decorate if target is None else decorate(target)
+
+
+class ProgramParser:
+    """Parses the functions of a class program, each when it is first needed."""
+
+    def __init__(self, name: str, declarations: dict[str, FunctionDeclaration], frame_names: dict[str, Any]):
+        self.name, self._declarations, self._frame_names = name, declarations, frame_names
+        self._functions: dict[str, ir.Function] = {}
+        self._open: list[str] = []
+        self._sources: dict[str, Source] = {}
+
+    def program(self) -> ir.Program:
+        """Parse everything, in source order; functions called by name come first."""
+        for name, declaration in self._declarations.items():
+            if declaration.options.type != FunctionType.Inline:
+                self._function(name)
+        order = [n for n in self._functions if n not in self._declarations] + [
+            n for n in self._declarations if n in self._functions
+        ]
+        return ir.Program(self.name, {n: self._functions[n] for n in order})
+
+    def standalone(self, name: str) -> ir.Function:
+        """The single function of a declaration outside any class."""
+        return self._function(name)
+
+    # --- context of the function parsers -----------------------------------------------------------------------------------
+
+    def method(self, name: str, args: list[ir.Expr]) -> ir.Function | None:
+        if name in self._functions:
+            return self._functions[name]
+        return self._function(name) if name in self._declarations else None
+
+    def method_names(self) -> Iterable[str]:
+        return [*self._declarations, *self._functions]
+
+    def dependency(self, name: str, target: Any, args: list[ir.Expr], span: Span) -> ir.Function:
+        if not isinstance(target, ir.Function):
+            raise ParserSyntaxError(f"{name!r} is a @pl.jit function; class programs call their own methods", span)
+        known = self._functions.get(target.name)
+        if target.name in self._declarations or (known is not None and known is not target):
+            raise ParserSyntaxError(f"two different functions are called {target.name!r}", span)
+        self._functions[target.name] = target
+        return target
+
+    def splice(self, name: str) -> Definition | None:
+        declaration = self._declarations.get(name)
+        if declaration is None or declaration.options.type != FunctionType.Inline:
+            return None
+        return Definition(name, self._source(name), environment_of(declaration.python, self._frame_names), False)
+
+    # --- parsing -----------------------------------------------------------------------------------------------------------
+
+    def _source(self, name: str) -> Source:
+        if name not in self._sources:
+            try:
+                self._sources[name] = source_of(self._declarations[name].python)
+            except OSError as e:
+                raise ParserSyntaxError(str(e)) from e
+        return self._sources[name]
+
+    def _function(self, name: str) -> ir.Function:
+        if name in self._functions:
+            return self._functions[name]
+        if name in self._open:
+            raise ParserSyntaxError(f"{name} calls itself; recursion is not part of the language")
+        self._open.append(name)
+        try:
+            self._functions[name] = self._parse(name)
+        finally:
+            self._open.pop()
+        return self._functions[name]
+
+    def _parse(self, name: str) -> ir.Function:
+        declaration, source = self._declarations[name], self._source(name)
+        tree = source.tree
+        if not isinstance(tree, ast.FunctionDef):
+            raise ParserSyntaxError(f"{name} is not a function definition")
+        environment = environment_of(declaration.python, self._frame_names)
+        annotations = evaluated_annotations(declaration.python, environment, source)
+        params = self._params(tree, annotations, source)
+        returns = _return_types(annotations.get("return"), source, tree)
+        takes_self = bool(tree.args.args) and tree.args.args[0].arg == "self"
+        options = declaration.options
+        if is_host_callback(options):
+            return self._callback(name, tree, params, returns, options, source)
+        if declaration.external_source is not None:
+            return self._external(name, params, returns, declaration, source)
+        parser = FunctionParser(source, environment, self, options)
+        return parser.parse(tree, params, returns, takes_self, source.span(tree))
+
+    def _params(self, tree: ast.FunctionDef, annotations: dict[str, Any], source: Source) -> list[ir.Param]:
+        params = []
+        for name, annotation, node in parameter_types(tree, annotations, source, True):
+            if annotation is None:
+                raise ParserTypeError(f"parameter {name!r} has no annotation", source.span(node))
+            direction, inner = split_direction(annotation)
+            if is_bare(inner) or not hasattr(inner, "dtype") and not isinstance(inner, type) and not hasattr(inner, "items"):
+                raise ParserTypeError(
+                    f"parameter {name!r} needs a complete type such as pl.Tensor[[64, 64], pl.FP32]", source.span(node)
+                )
+            try:
+                kind = to_type(inner)
+            except TypeError as e:
+                raise ParserTypeError(f"parameter {name!r}: {e}", source.span(node)) from e
+            if isinstance(kind, ir.ScalarType) and direction != direction_of(direction, kind):
+                raise ParserTypeError(f"scalar parameter {name!r} cannot be an output", source.span(node))
+            params.append(ir.Param(name, kind, direction))
+        return params
+
+    def _callback(
+        self, name: str, tree: ast.FunctionDef, params: list[ir.Param], returns: tuple[ir.Type, ...] | None,
+        options: FunctionOptions, source: Source,
+    ) -> ir.Function:
+        """A HOST-level sub-worker: the body stays Python (spec language 3.6)."""
+        declared_only = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
+        attrs = {"python": self._declarations[name].python, "required": declared_only, "source": source.text, "returns": ()}
+        return ir.Function(name, params, [], options.type, options.level, options.role, returns or (), attrs, False, source.span(tree))
+
+    def _external(
+        self, name: str, params: list[ir.Param], returns: tuple[ir.Type, ...] | None, declaration: FunctionDeclaration,
+        source: Source,
+    ) -> ir.Function:
+        attrs = {"external_source": declaration.external_source, "returns": ()}
+        return ir.Function(
+            name, params, [], declaration.options.type, declaration.options.level, declaration.options.role,
+            returns or (), attrs, True, source.span(source.tree),
+        )
+
+
+def is_host_callback(options: FunctionOptions) -> bool:
+    """True for sub-workers at HOST level or above."""
+    return options.role == Role.SubWorker and options.level is not None and options.level.number >= 3
+
+
+def evaluated_annotations(python: Callable[..., Any], environment: Environment, source: Source) -> dict[str, Any]:
+    """The annotations of ``python`` as objects; string annotations are evaluated over its names."""
+    found = {}
+    for name, value in getattr(python, "__annotations__", {}).items():
+        if isinstance(value, str):
+            try:
+                value = eval(value, dict(environment.as_dict()))
+            except Exception as e:
+                raise ParserTypeError(f"the annotation of {name!r} cannot be evaluated: {e}", source.span(source.tree)) from e
+        found[name] = value
+    return found
+
+
+def _return_types(annotation: Any, source: Source, tree: ast.FunctionDef) -> tuple[ir.Type, ...] | None:
+    if annotation is None:
+        return None
+    try:
+        kind = to_type(annotation)
+    except TypeError as e:
+        raise ParserTypeError(f"the return annotation: {e}", source.span(tree.returns or tree)) from e
+    return kind.items if isinstance(kind, ir.TupleType) else (kind,)
+
+
+__all__ = ["function", "program", "inline", "InlineFunction", "ProgramParser", "ParserError"]
