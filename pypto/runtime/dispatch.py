@@ -1,0 +1,84 @@
+"""Calling a compiled program: on the worker open around the call, else on one made for the call (spec runtime 10.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pypto.backend.platforms import find_platform
+from pypto.runtime import active_workers
+from pypto.runtime.active_workers import Binding
+from pypto.runtime.arguments import Parameter, Signature
+from pypto.runtime.callable import ChipCallable, assemble
+from pypto.runtime.chip_device import ChipDevice
+from pypto.runtime.prepared import PreparedProgram
+from pypto.runtime.run_config import RunConfig
+from pypto.runtime.text_signature import text_signature
+
+LEVEL: Final = 2
+ONE_SHOT_OWNER: Final = "call, which runs on a one-shot or raw simpler Worker as no ChipWorker with its binding is open"
+
+
+class Compiled(Protocol):
+    """A compiled program of one chip, as :mod:`pypto.ir` makes it."""
+
+    @property
+    def output_dir(self) -> Any: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def param_infos(self) -> Sequence[Parameter]: ...
+    @property
+    def output_indices(self) -> Sequence[int]: ...
+    @property
+    def has_return(self) -> bool: ...
+    @property
+    def chip_callable(self) -> ChipCallable: ...
+
+
+def prepare(compiled: Compiled, platform: str | None = None) -> PreparedProgram:
+    """Assemble ``compiled`` (for ``platform`` instead of its own, when given) beside its signature."""
+    if platform is None or platform == compiled.platform:
+        callable = compiled.chip_callable
+    else:
+        callable = assemble(compiled.output_dir, platform)
+    return PreparedProgram(Signature(compiled, callable.name), callable)
+
+
+def prepare_directory(build_dir: str | Path, platform: str) -> PreparedProgram:
+    """Assemble a build directory for ``platform``; its signature is that of the orchestration text."""
+    callable = assemble(build_dir, platform)
+    return PreparedProgram(text_signature(callable.build_dir), callable)
+
+
+def dispatch(compiled: Compiled, args: Sequence[Any], config: RunConfig | None = None) -> Any:
+    """Launch ``compiled`` with ``args``: in place, or return-style without the ``Out`` tensors.
+
+    ``TypeError`` and ``ValueError`` name a wrong argument before anything runs. Without ``config`` the program runs on
+    the platform it was compiled for, device 0.
+    """
+    if config is None:
+        config = RunConfig(platform=compiled.platform)
+    check_config(config)
+    prepared = prepare(compiled, config.platform)
+    return dispatch_prepared(prepared, args, config)
+
+
+def dispatch_prepared(prepared: PreparedProgram, args: Sequence[Any], config: RunConfig) -> Any:
+    """Launch on the open worker bound to the platform and device of ``config``, else on a device of its own."""
+    callable = prepared.callable
+    worker = active_workers.find(Binding(LEVEL, config.platform, config.device_id, callable.runtime_name))
+    if worker is not None:
+        return worker.dispatch(prepared, args, config)
+    device = ChipDevice(find_platform(config.platform), config.device_id, callable.runtime_name)
+    try:
+        return prepared.launch(device, ONE_SHOT_OWNER, args, config)
+    finally:
+        device.close()
+
+
+def check_config(config: object) -> None:
+    """``TypeError`` unless ``config`` is a :class:`RunConfig`."""
+    if not isinstance(config, RunConfig):
+        raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")

@@ -1,0 +1,69 @@
+"""A program ready to launch: its signature and its assembled callable, with the last checks before a device runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pypto.runtime.arguments import Argument, Signature
+from pypto.runtime.callable import ChipCallable
+from pypto.runtime.chip_device import ChipDevice
+from pypto.runtime.device_tensor import DeviceTensor
+from pypto.runtime.launch import launch
+from pypto.runtime.run_config import RunConfig
+
+DFX_FOLDER: Final = "dfx_outputs"
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """``signature`` checks a call, ``callable`` runs it, ``diagnostics`` is where its diagnostics go."""
+
+    signature: Signature
+    callable: ChipCallable
+    diagnostics: Path | None = None
+
+    def launch(self, device: ChipDevice, owner: str, args: Sequence[Any], config: RunConfig) -> Any:
+        """Check ``args`` against the signature and ``device``, run once, return what the call returns.
+
+        ``owner`` says in errors whose device it is.
+        """
+        call = self.signature.bind(args)
+        self._check_residency(device, owner, call.arguments)
+        launched = launch(device, self.callable, self.signature.slots, call.arguments, config)
+        if config.any_dfx_enabled():
+            from pypto.runtime.dfx import write_diagnostics
+
+            write_diagnostics(launched, self.callable, config, self.dfx_folder)
+        return call.result()
+
+    @property
+    def dfx_folder(self) -> Path:
+        """Where the diagnostics of a launch go: ``dfx_outputs`` of the build directory unless said otherwise."""
+        return self.diagnostics or self.callable.build_dir / DFX_FOLDER
+
+    def _check_residency(self, device: ChipDevice, owner: str, arguments: Sequence[Argument]) -> None:
+        """Every resident argument must be a live allocation of ``device``."""
+        for slot, value in zip(self.signature.slots, arguments):
+            if isinstance(value, DeviceTensor):
+                problem = _residency_problem(device, owner, value)
+                if problem:
+                    raise ValueError(f"At position {slot.position}: '{slot.name}' {problem}")
+
+
+def _residency_problem(device: ChipDevice, owner: str, tensor: DeviceTensor) -> str:
+    if tensor.buffer is None:
+        return (
+            f"is a raw-pointer DeviceTensor (data_ptr {tensor.data_ptr:#x}) that no worker allocated; "
+            "make it with worker.alloc_tensor"
+        )
+    if not device.memory.owns(tensor.buffer):
+        return (
+            f"is not a live allocation owned by this {owner}: it was freed, or another worker allocated it; "
+            "launch on the worker whose alloc_tensor made it"
+        )
+    if tensor.nbytes > tensor.buffer.nbytes:
+        return f"needs {tensor.nbytes} bytes, more than the {tensor.buffer.nbytes} bytes of its allocation"
+    return ""

@@ -1,0 +1,88 @@
+"""Compile and run in one call, or run a build directory (spec runtime 9.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pypto.runtime.dispatch import LEVEL, dispatch_prepared, prepare_directory
+from pypto.runtime.run_config import DfxOptions, RunConfig
+from pypto.runtime.run_config import DfxOptions as _DfxOpts
+
+__all__ = ["RunConfig", "RunResult", "_DfxOpts", "compile_program", "execute_compiled", "run"]
+
+
+@dataclass
+class RunResult:
+    """Outcome of one harness case; ``execution_time`` is wall-clock seconds of the whole case, not device time."""
+
+    __test__: ClassVar[bool] = False
+
+    passed: bool
+    test_name: str | None = None
+    error: str | None = None
+    execution_time: float | None = None
+    profile: Any = None
+
+    def __str__(self) -> str:
+        elapsed = f" ({self.execution_time:.2f}s)" if self.execution_time else ""
+        if self.passed:
+            return (f"PASS: {self.test_name}" if self.test_name else "PASS") + elapsed
+        named = f"FAIL: {self.test_name}" if self.test_name else "FAIL"
+        reason = f"{' - ' if self.test_name else ': '}{self.error}" if self.error else ""
+        return named + reason + elapsed
+
+
+def run(program: Any, *tensors: Any, config: RunConfig | None = None) -> Any:
+    """Compile ``program`` and, when tensors are given and ``config.codegen_only`` is off, launch it once.
+
+    Returns the compiled program; nothing is compared.
+    """
+    from pypto import ir
+
+    config = RunConfig() if config is None else config
+    compiled = ir.compile(program, **config.compile_options())
+    if tensors and not config.codegen_only:
+        compiled(*tensors, config=config)
+    return compiled
+
+
+def compile_program(program: Any, work_dir: str | Path, **options: Any) -> None:
+    """Compile ``program`` into ``work_dir``; ``options`` are those of ``ir.compile``."""
+    from pypto import ir
+
+    ir.compile(program, output_dir=str(work_dir), **options)
+
+
+def execute_compiled(
+    work_dir: str | Path,
+    args: Sequence[Any],
+    *,
+    platform: str,
+    device_id: int,
+    dfx: DfxOptions = DfxOptions(),  # noqa: B008 - frozen
+    level: int = LEVEL,
+    aicpu_thread_num: int | None = None,
+    analyze_auto_scopes_for_deps: bool = False,
+) -> None:
+    """Launch the build directory ``work_dir`` once with ``args`` in parameter order (tensors, ctypes or plain scalars).
+
+    Shapes, types and directions are those of the orchestration text. ``analyze_auto_scopes_for_deps`` belongs to the
+    compile and has no effect here.
+    """
+    if level != LEVEL:
+        raise ValueError(f"execute_compiled runs programs of one chip (level 2), got level={level!r}")
+    config = RunConfig(
+        platform=platform,
+        device_id=device_id,
+        aicpu_thread_num=aicpu_thread_num,
+        enable_chip_swimlane=dfx.enable_chip_swimlane,
+        enable_dump_args=dfx.enable_dump_args,
+        enable_pmu=dfx.enable_pmu,
+        enable_dep_gen=dfx.enable_dep_gen,
+        enable_scope_stats=dfx.enable_scope_stats,
+    )
+    prepared = prepare_directory(work_dir, platform)
+    dispatch_prepared(prepared, args, config)
