@@ -16,7 +16,7 @@ def _ternary(mnemonic: str, variant: str, summary: str) -> Instruction:
 
 
 _LRELU = Instruction(
-    "tlrelu", (destination(), *tiles("a"), scalar("slope", like="float")), (), "elementwise.leaky", "lrelu", "V",
+    "tlrelu", (destination(), *tiles("a"), scalar("slope", like="float")), (), "elementwise.leaky_scalar", "lrelu", "V",
     "vector1s", 0, "dst = a if a > 0 else a * slope",
 )
 

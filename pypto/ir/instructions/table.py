@@ -51,8 +51,9 @@ class Instruction:
 
     ``kernel`` is ``family.factory`` under ``pypto.sim.kernels`` and ``variant`` the operation within it; an empty
     ``kernel`` is executed by the machine itself. ``pipe`` is a pipe name, ``"space"`` when the memory spaces decide
-    (:func:`pypto.ir.instructions.pipe_of`), or ``"attribute"`` when the attribute ``pipe`` names it. ``cost`` is the class the timing engine keys on beside the mnemonic.
-    ``work`` is the index of the operand whose valid shape is the amount of work (-1: none).
+    (:func:`pypto.ir.instructions.pipe_of`), or ``"attribute"`` when the attribute ``pipe`` names it. ``cost`` is the
+    class the timing engine keys on beside the mnemonic. ``work`` is the index of the operand whose valid shape is the
+    amount of work (-1: none).
     """
 
     mnemonic: str

@@ -1,0 +1,124 @@
+"""Compiled kernels on disk: one file per kernel in a folder of the user.
+
+Numba's own cache keeps an index per source function that is read, changed and written back; two processes that fill
+it at once can leave an index entry that points at the other's object code. Here every kernel has a file of its own,
+written beside and renamed into place, so readers see a whole file or none, and the last of several equal writers wins.
+
+The folder is keyed by everything that decides the machine code: processor, Numba and LLVM versions, package version and
+the sources of the kernels. A stale kernel is never loaded, because its folder is never looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+from numba.core import compiler
+from numba.core.caching import NullCache
+from numba.core.serialize import dumps
+
+import pypto
+
+_CHECKSUM_BYTES = 32
+
+
+def _sources() -> list[Path]:
+    package = Path(pypto.__file__).parent
+    kernels = sorted((package / "sim" / "kernels").glob("*.py"))
+    return [*kernels, package / "sim" / "layout.py", package / "ir" / "dtype.py"]
+
+
+@cache
+def fingerprint() -> str:
+    """Digest of what decides the machine code of a kernel: processor, compiler versions, package version, sources."""
+    digest = hashlib.sha256()
+    facts = (pypto.__version__, numba.__version__, llvmlite.__version__, llvm.get_host_cpu_name(),
+             llvm.get_host_cpu_features().flatten())
+    digest.update(repr(facts).encode())
+    for path in _sources():
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _candidates() -> list[Path]:
+    chosen = os.environ.get("PYPTO_CACHE_DIR")
+    if chosen:
+        return [Path(chosen)]
+    from platformdirs import user_cache_dir
+
+    owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return [Path(user_cache_dir("pypto")), Path(tempfile.gettempdir()) / f"pypto-{owner}"]
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.access(folder, os.W_OK) and (not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid())
+    except OSError:
+        return False
+
+
+@cache
+def folder() -> Path | None:
+    """Where compiled kernels are kept: ``$PYPTO_CACHE_DIR``, else the cache folder of the user, else a private
+    temporary folder; ``None`` when none of them can be written (kernels are then compiled in every process)."""
+    for candidate in _candidates():
+        place = candidate / "kernels" / fingerprint()
+        if _writable(place):
+            return place
+    return None
+
+
+def read(path: Path) -> bytes | None:
+    """Content of a cache file; ``None`` when it is missing or damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    checksum, payload = data[:_CHECKSUM_BYTES], data[_CHECKSUM_BYTES:]
+    return payload if hashlib.sha256(payload).digest() == checksum else None
+
+
+def write(path: Path, payload: bytes) -> None:
+    """Put a cache file in place in one step; a full or read-only disk leaves the cache as it was."""
+    with contextlib.suppress(OSError):
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(payload).digest() + payload)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+
+
+class KernelFile(NullCache):
+    """The cache entry of one kernel, in the form Numba's compiler asks for."""
+
+    def __init__(self, name: str, on_compile: Callable[[], None] | None = None) -> None:
+        place = folder()
+        self._path = None if place is None else place / f"{name}.kernel"
+        self._on_compile = on_compile
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        payload = None if self._path is None else read(self._path)
+        if payload is not None:
+            target_context.refresh()
+            return compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+        if self._on_compile is not None:
+            self._on_compile()
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if self._path is not None:
+            write(self._path, dumps(data._reduce()))

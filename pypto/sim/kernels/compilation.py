@@ -1,0 +1,46 @@
+"""From a Python body to the address of a compiled tile kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from numba import njit, types
+from numba.core.ccallback import CFunc
+
+from pypto.sim.kernels.cache import KernelFile
+
+ABI: Final = types.int64(types.CPointer(types.int64))
+
+_OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+kernel_code: Any = njit(**_OPTIONS)
+"""Decorator of the pieces that kernel bodies are made of. Division by zero follows IEEE and raises nothing."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A tile kernel before compilation.
+
+    ``name`` identifies it (mnemonic and the dtypes that make a difference) and is its key in the cache; ``body`` takes
+    the argument block of docs/architecture.md 2 and returns a status.
+    """
+
+    name: str
+    body: Callable[[Any], int]
+
+
+def load_or_compile(kernel: Kernel, on_compile: Callable[[], None] | None = None) -> Any:
+    """The compiled kernel, from the cache of this user or compiled and left there; its ``address`` is callable.
+
+    ``on_compile`` is called before a compilation, that is when the cache has no entry.
+    """
+    body = kernel.body
+    body.__name__ = kernel.name.replace(".", "_")
+    # The symbol of a compiled function is made from its qualified name; kernels loaded from the cache share one
+    # symbol table, so the names must differ.
+    body.__qualname__ = f"kernel_{body.__name__}"
+    compiled: Any = CFunc(body, (ABI.args, ABI.return_type), {}, {"error_model": "numpy"})
+    compiled._cache = KernelFile(kernel.name, on_compile)
+    compiled.compile()
+    return compiled
