@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pypto.perf.names import RunNames, has_invocation, names_in
 from pypto.perf.table import SpanTable
-
-PREWARM = (".prewarm.",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +77,20 @@ class LaunchGroups:
         found[self.owner()[at]] = self.rows[at]
         return found
 
+    def earliest_named(self, name: str) -> np.ndarray:
+        """Per launch: row of the span of that name that starts first, -1 when it has none (2.1, log tools)."""
+        found = np.full(len(self), -1, np.int64)
+        at = np.flatnonzero(self.table.name[self.rows] == self.table.name_code(name))
+        late_first = at[np.argsort(-self.table.ts[self.rows[at]], kind="stable")]
+        found[self.owner()[late_first]] = self.rows[late_first]
+        return found
+
+    def by_hid(self) -> list[LaunchGroups]:
+        """Launches of every callable, the busiest first; ties in order of first appearance (2.1)."""
+        hids = self.hid
+        codes, first, counts = np.unique(hids, return_index=True, return_counts=True)
+        return [self.pick(hids == codes[at]) for at in np.lexsort((first, -counts)).tolist()]
+
     def durations_ns(self, name: str) -> np.ndarray:
         """float64 ns per launch, NaN where the span is absent."""
         rows = self.first_named(name)
@@ -94,13 +107,21 @@ class LaunchGroups:
         return end - start
 
 
-def launches_of(table: SpanTable, within: np.ndarray | None = None) -> LaunchGroups:
-    """All launches of a table; spans whose ``inv`` numbers no launch are left out, and so is the worker's prewarm.
+def is_launch_span(name: str) -> bool:
+    """Whether spans of this name belong to launches: their ``inv`` numbers one, and the worker's prewarm is none."""
+    return has_invocation(name) and ".prewarm." not in name
+
+
+def launches_of(
+    table: SpanTable, within: np.ndarray | None = None, *, admit: Callable[[str], bool] = is_launch_span
+) -> LaunchGroups:
+    """All launches of a table.
 
     Args:
         within: bool mask over spans; only those are looked at.
+        admit: which span names take part.
     """
-    words = np.array([has_invocation(n) and not any(p in f".{n}." for p in PREWARM) for n in table.names], bool)
+    words = np.array([admit(name) for name in table.names], bool)
     keep = words[table.name] if len(table) else np.zeros(0, bool)
     if within is not None:
         keep &= within

@@ -6,7 +6,8 @@ A log of millions of spans holds a few dozen names; a pool keeps one copy of eac
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from pypto.perf.kernel import kernel
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -15,7 +16,7 @@ COUNT, USED = 0, 1
 """Positions in ``StringPool.state``: number of strings, number of arena bytes."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def intern_bytes(buf, start, end, arena, ends, hashes, slots, state):
     """Code of ``buf[start:end]``, added when new; the caller has made room for one more string."""
     digest = _FNV_OFFSET
@@ -48,7 +49,7 @@ def intern_bytes(buf, start, end, arena, ends, hashes, slots, state):
     return code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rehash(hashes, count, slots):
     mask = np.uint64(slots.size - 1)
     for code in range(count):

@@ -75,6 +75,11 @@ def has_invocation(name: str) -> bool:
     return not name.startswith(NO_INVOCATION_PREFIXES) and family_of(name) not in ("node", "external")
 
 
+def in_log_tools(name: str) -> bool:
+    """The runtime's own filter: node and external spans are no launches, everything else is kept."""
+    return family_of(name) not in ("node", "external")
+
+
 def names_in(present: frozenset[str] | set[str]) -> RunNames:
     """The newest generation whose run root occurs among the given span names, else the current one."""
     for generation in GENERATIONS:

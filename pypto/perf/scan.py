@@ -15,12 +15,12 @@ A line end is accepted without an envelope too; such lines were reformatted by s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from pypto.perf.intern import COUNT, USED, StringPool, intern_bytes
+from pypto.perf.kernel import kernel
 
-PID, TID, INV, DEPTH, TS, DUR, NAME, HID, ATTRS, HEAD, OPEN_END = range(11)
-COLUMNS = 11
+PID, TID, INV, DEPTH, TS, DUR, NAME, HID, ATTRS, HEAD = range(10)
+COLUMNS = 10
 """Columns of a scanned row; ``INV`` holds the bits of an unsigned number, ``HEAD`` the offset of the head."""
 
 HEADS, PARSED, TORN, SKIPPED_VERSION, SKIPPED_QUOTED, NEXT, FLOOR, QUOTED_LINE = range(8)
@@ -51,7 +51,7 @@ _INT64_MAX = np.uint64(2**63 - 1)
 _UINT64_TENTH = np.uint64((2**64 - 1) // 10)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _starts(buf, i, n, word):
     if i < 0 or i + word.size > n:
         return False
@@ -61,33 +61,36 @@ def _starts(buf, i, n, word):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_blank(c):
     return c == _SPACE or 9 <= c <= 12 and c != _LF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_line_end(c):
     return c == _LF or c == _CR  # noqa: SIM109 (a tuple test costs more here)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(buf, i, n):
     """Value and end of the digits at ``i``; the end is ``i`` without digits and -1 beyond 64 bits."""
     value = np.uint64(0)
-    start = i
-    while i < n:
-        digit = np.int64(buf[i]) - 48
-        if digit < 0 or digit > 9:
-            break
-        if value > _UINT64_TENTH or (value == _UINT64_TENTH and digit > 5):
-            return value, -1
-        value = value * np.uint64(10) + np.uint64(digit)
+    safe = min(n, i + 19)
+    while i < safe and 48 <= buf[i] <= 57:
+        value = value * np.uint64(10) + np.uint64(buf[i] - 48)
         i += 1
-    return value, (i if i > start else start)
+    if i < safe or i == n:
+        return value, i
+    while i < n and 48 <= buf[i] <= 57:
+        digit = np.uint64(buf[i] - 48)
+        if value > _UINT64_TENTH or (value == _UINT64_TENTH and digit > np.uint64(5)):
+            return value, -1
+        value = value * np.uint64(10) + digit
+        i += 1
+    return value, i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _key(buf, i, n, word):
     """Position after ``<blanks>word``, colour escapes ignored; -1 when it is not there."""
     blanks = 0
@@ -103,7 +106,7 @@ def _key(buf, i, n, word):
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _field(buf, i, n, word, limit):
     """Value and end of ``<blanks>word<digits>``; the end is -1 when it is missing or above ``limit``."""
     i = _key(buf, i, n, word)
@@ -115,19 +118,19 @@ def _field(buf, i, n, word, limit):
     return value, end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_hex(c):
     return (48 <= c <= 57) or (97 <= c <= 102) or (65 <= c <= 70)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hex_end(buf, i, n):
     while i < n and _is_hex(buf[i]):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _name_end(buf, i, n):
     """End of an encoded name: printable ASCII except the bytes an emitter escapes."""
     while i < n and 33 <= buf[i] <= 126 and buf[i] != _OPEN and buf[i] != _CLOSE and buf[i] != 61:
@@ -135,7 +138,7 @@ def _name_end(buf, i, n):
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_envelope(buf, i, n):
     """Whether ``[mono_ns=N][T0xH][LEVEL] func: `` starts at ``i``; a func with ``:`` is none (1.5)."""
     if not _starts(buf, i, n, _MONO):
@@ -157,7 +160,7 @@ def _is_envelope(buf, i, n):
     return k + 1 < n and buf[k] == _COLON and buf[k + 1] == _SPACE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _attrs_end(buf, i, n):
     """End of the attribute text that starts at ``i``: line end, next head or next envelope."""
     while i < n:
@@ -170,7 +173,7 @@ def _attrs_end(buf, i, n):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _level_tag(buf, head, floor):
     """Offset of the ``[LEVEL]`` whose ``[LEVEL] func: `` ends right before ``head``, -1 when there is none."""
     i = head - 1
@@ -189,7 +192,7 @@ def _level_tag(buf, head, floor):
     return i if i >= floor and buf[i] == _OPEN else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _written_ns(buf, tag, floor):
     """``mono_ns`` of the envelope whose level tag is at ``tag``, -1 when the envelope carries none."""
     i = tag - 1
@@ -210,7 +213,7 @@ def _written_ns(buf, tag, floor):
     return np.int64(value) if end > i + 1 and value <= _INT64_MAX else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_quoted(buf, head, floor, inherited):
     """Whether the marker at ``head`` is part of a message; ``inherited`` is the verdict on the same line so far."""
     tag = _level_tag(buf, head, floor)
@@ -235,14 +238,14 @@ def _is_quoted(buf, head, floor, inherited):
     return before == 39 or before == 34 or before == 96
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_in_blank(buf, i, n):
     while i < n and buf[i] == _ESC:
         i += 1
     return i < n and _is_blank(buf[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_whole(buf, end, n, ts, dur, head, floor):
     """Whether the digits of ``dur`` that stop at ``end`` are all there (see the module's text)."""
     if dur == 0 or _ends_in_blank(buf, end, n):
@@ -257,7 +260,7 @@ def _is_whole(buf, end, n, ts, dur, head, floor):
     return np.float64(written) < np.float64(ts) + 10.0 * np.float64(dur)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_head(buf, i, n):
     """Offsets of the next ``[STRACE]`` with a version and of that version's first digit; -1 when there is none."""
     while i + _HEAD.size < n:
@@ -269,7 +272,7 @@ def _next_head(buf, i, n):
     return -1, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strip(buf, start, end):
     while start < end and (buf[start] <= _SPACE):
         start += 1
@@ -278,7 +281,7 @@ def _strip(buf, start, end):
     return start, end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan(buf, n, state, rows, torn, names, hids, attrs):
     """Read records of ``buf[:n]`` from ``state[NEXT]`` on into ``rows`` and ``torn``; 0 when the buffer is done.
 
@@ -320,13 +323,13 @@ def scan(buf, n, state, rows, torn, names, hids, attrs):
         state[FLOOR] = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(pool):
     arena, ends, _, _, state = pool
     return state[COUNT] < ends.size and state[USED] + FIELD_BYTES <= arena.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _record(buf, i, n, head, floor, row, loss, names, hids, attrs):
     """Fill ``row`` from the fields after the version; the record's end, or -1 with ``loss`` filled when it is torn."""
     loss[0], loss[1], loss[2] = -1, 0, 0
@@ -371,7 +374,6 @@ def _record(buf, i, n, head, floor, row, loss, names, hids, attrs):
     row[NAME] = intern_bytes(buf, name, name_end, *names)
     row[HID] = intern_bytes(buf, hid, hid_end, *hids)
     row[ATTRS] = intern_bytes(buf, first, last, *attrs)
-    row[OPEN_END] = 0 if stop < n and _is_line_end(buf[stop]) else 1
     return stop
 
 

@@ -15,7 +15,7 @@ from pypto.perf.grammar import ANSI_STYLE, ENVELOPE
 Source = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", IO[str], IO[bytes]]
 Progress = Callable[[int], None]
 
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 1 << 20
 LONGEST_LINE = 1 << 16
 """A line longer than this is cut in front of a record instead of being kept in memory as a whole."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pypto.perf.grammar import ANCHOR, SENTINEL, decode_field, is_cut_device_token, is_device_attrs
 from pypto.perf.incarnation import incarnations
+from pypto.perf.marks import PoolMarks
 from pypto.perf.names import GENERATIONS
 from pypto.perf.source import PIECE_BYTES, Progress, Source, pieces
 from pypto.perf.table import AttrTexts, ClockAnchor, Sentinel, SpanTable, merge_codes
@@ -41,6 +42,17 @@ def read_strace(source: Source, *, progress: Progress | None = None, piece_bytes
     return reading.table()
 
 
+HOST, DEVICE, CUT_CLOCK = range(3)
+
+
+def _clock_of(raw: bytes) -> int:
+    """The clock that raw attribute text names, or that it was cut inside the name of the device clock."""
+    if b"clk" not in raw and not raw.endswith((b"c", b"cl")):
+        return HOST
+    text = raw.decode("utf-8", "replace").replace("\x1b", " ")
+    return DEVICE if is_device_attrs(text) else CUT_CLOCK if is_cut_device_token(text) else HOST
+
+
 @dataclass
 class _Reading:
     """What has been read so far; columns stay in pieces until the end."""
@@ -51,6 +63,10 @@ class _Reading:
     anchors: list[ClockAnchor] = field(default_factory=list)
     sentinels: list[Sentinel] = field(default_factory=list)
     losses: Counter[tuple[int, int | None]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.device_names = PoolMarks(self.scanner.names, lambda raw: DEVICE if b".device_wall" in raw else HOST)
+        self.clocks = PoolMarks(self.scanner.attrs, _clock_of)
 
     def add(self, piece: bytearray) -> None:
         from pypto.perf import scan as layout
@@ -67,22 +83,15 @@ class _Reading:
         self.rows += len(rows)
 
     def _without_cut_device_spans(self, rows: np.ndarray) -> np.ndarray:
-        """Drop records whose line ends early in front of or inside ``clk=dev``: they would read as host spans."""
+        """Drop records that were cut in front of or inside ``clk=dev``: they would read as host spans."""
         from pypto.perf import scan as layout
 
-        cut = [at for at in np.flatnonzero(rows[:, layout.OPEN_END]).tolist() if self._lost_its_clock(rows[at])]
-        for at in cut:
+        name, attrs = self.device_names.of(rows[:, layout.NAME]), self.clocks.of(rows[:, layout.ATTRS])
+        cut = np.flatnonzero((attrs == CUT_CLOCK) | ((name == DEVICE) & (attrs != DEVICE)))
+        for at in cut.tolist():
             self.losses[int(rows[at, layout.PID]), int(rows[at, layout.INV]) % 2**64] += 1
         self.scanner.torn += len(cut)
-        return np.delete(rows, cut, axis=0) if cut else rows
-
-    def _lost_its_clock(self, row: np.ndarray) -> bool:
-        from pypto.perf import scan as layout
-
-        attrs = self.scanner.attrs[row[layout.ATTRS]].decode("utf-8", "replace")
-        if is_cut_device_token(attrs):
-            return True
-        return b".device_wall" in self.scanner.names[row[layout.NAME]] and not is_device_attrs(attrs)
+        return np.delete(rows, cut, axis=0) if len(cut) else rows
 
     def _add_marks(self, piece: bytearray, heads: np.ndarray) -> None:
         """Anchors and sentinels of a piece, each with the number of spans in front of it."""
@@ -118,7 +127,7 @@ class _Reading:
             incarnation=incarnations(pid, unsigned, ts, dur, is_root, self.anchors),
             names=names,
             hids=hids,
-            attr_texts=AttrTexts(scanner.attrs),
+            attr_texts=AttrTexts(scanner.attrs, self.clocks.all() == DEVICE),
             heads=scanner.heads,
             torn=scanner.torn,
             skipped=scanner.skipped_version + scanner.skipped_quoted,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pypto.perf.grammar import DEVICE_TOKEN, is_device_attrs
+from pypto.perf.grammar import is_device_attrs
 from pypto.perf.span import TraceSpan
 
 if TYPE_CHECKING:
@@ -17,24 +17,20 @@ if TYPE_CHECKING:
 
 
 class AttrTexts(Sequence[str]):
-    """Raw attribute texts by code, decoded when asked for: a log may hold one per span."""
+    """Raw attribute texts by code, decoded when asked for: a log may hold one per span.
 
-    def __init__(self, raw: Sequence[bytes]) -> None:
+    ``on_device`` says per code whether the text holds the token ``clk=dev``.
+    """
+
+    def __init__(self, raw: Sequence[bytes], on_device: np.ndarray) -> None:
         self._raw = raw
+        self.on_device = on_device
 
     def __len__(self) -> int:
         return len(self._raw)
 
     def __getitem__(self, code: Any) -> Any:
         return self._raw[code].replace(b"\x1b", b"").decode("utf-8", "replace")
-
-    @cached_property
-    def on_device(self) -> np.ndarray:
-        """Per code: whether the text holds the token ``clk=dev``."""
-        token = DEVICE_TOKEN.encode()
-        raw = (self._raw[code] for code in range(len(self)))
-        flags = (token in text and is_device_attrs(self[code]) for code, text in enumerate(raw))
-        return np.fromiter(flags, bool, len(self))
 
 
 @dataclass(frozen=True)
