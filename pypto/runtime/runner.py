@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pypto.runtime.dispatch import LEVEL, dispatch_prepared, prepare_directory
+from pypto.runtime.golden_runner import execute_on_golden as _execute_on_device
+from pypto.runtime.golden_runner import validate_persisted_outputs
 from pypto.runtime.run_config import DfxOptions, RunConfig
 from pypto.runtime.run_config import DfxOptions as _DfxOpts
 
-__all__ = ["RunConfig", "RunResult", "_DfxOpts", "compile_program", "execute_compiled", "run"]
+__all__ = [
+    "RunConfig", "RunResult", "_DfxOpts", "_execute_on_device", "compile_program", "execute_compiled", "run",
+    "validate_persisted_outputs",
+]
 
 
 @dataclass

@@ -1,0 +1,9 @@
+"""``python -m pypto.runtime.debug.replay``."""
+
+from __future__ import annotations
+
+import sys
+
+from pypto.runtime.debug.replay.cli import main
+
+sys.exit(main())
