@@ -6,10 +6,8 @@ no binary cache to clear.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +16,7 @@ from pypto.backend.platforms import Platform, find_platform
 from pypto.runtime import task_names
 
 if TYPE_CHECKING:
+    from pypto.sim.manifest import Manifest
     from pypto.sim.program import LoadedProgram
 
 DEFAULT_RUNTIME: Final = "tensormap_and_ringbuffer"
@@ -59,76 +58,36 @@ def assemble(build_dir: str | Path, platform: str) -> ChipCallable:
 
     ``FileNotFoundError`` names what is missing, ``ValueError`` the damaged file and what is wrong with it.
     """
+    from pypto.sim.manifest import read_manifest
     from pypto.sim.program import load_program
 
     directory = Path(build_dir).resolve()
-    orchestration = orchestration_text(directory)
-    key = (_content_digest(directory), str(directory), platform)
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{directory} is not a build directory: it does not exist")
+    manifest = read_manifest(directory)
+    key = (_content_digest(manifest), str(directory), platform)
     found = _assembled.get(key)
     if found is None:
-        content = orchestration.read_bytes()
         found = ChipCallable(
-            name=orchestration.stem,
-            hid=task_names.hid_of(content),
+            name=manifest.orchestration.stem,
+            hid=task_names.hid_of(manifest.orchestration.read_bytes()),
             digest=key[0],
             build_dir=directory,
             platform=find_platform(platform),
             program=load_program(directory),
-            runtime_config=_runtime_config(directory),
+            runtime_config={"runtime": DEFAULT_RUNTIME, **manifest.runtime},
         )
         task_names.remember(found.hid, found.name)
         _assembled[key] = found
     return found
 
 
-def orchestration_text(directory: Path) -> Path:
-    """The one orchestration text of ``directory``."""
-    if not directory.is_dir():
-        raise FileNotFoundError(f"{directory} is not a build directory: it does not exist")
-    found = sorted(directory.glob("orchestration/*.orch"))
-    if not found:
-        raise FileNotFoundError(
-            f"{directory} cannot be launched: orchestration/*.orch is missing; was the compile stopped early "
-            "(skip_ptoas), or does next_levels/ hold one build per orchestration?"
-        )
-    if len(found) > 1:
-        names = ", ".join(p.name for p in found)
-        raise ValueError(f"{directory / 'orchestration'} must hold one orchestration text, found {len(found)}: {names}")
-    return found[0]
-
-
-def _texts(directory: Path) -> Iterator[Path]:
-    yield from sorted(directory.glob("orchestration/*.orch"))
-    yield from sorted(directory.glob("kernels/**/*.pto"))
-    manifest = directory / MANIFEST
-    if manifest.is_file():
-        yield manifest
-
-
-def _content_digest(directory: Path) -> str:
+def _content_digest(manifest: Manifest) -> str:
+    """Content hash of the manifest and of every text it names."""
     digest = hashlib.blake2b(digest_size=16)
-    for path in _texts(directory):
+    texts = sorted(entry.source for entry in manifest.kernels)
+    for path in (manifest.directory / MANIFEST, manifest.orchestration, *texts):
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(directory).as_posix()}\0{len(content)}\0".encode())
+        digest.update(f"{path.relative_to(manifest.directory).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
-
-
-def _runtime_config(directory: Path) -> dict[str, Any]:
-    """``RUNTIME_CONFIG`` of the manifest (spec runtime 3.7), read as a literal, never executed."""
-    config: dict[str, Any] = {"runtime": DEFAULT_RUNTIME, "aicpu_thread_num": 0}
-    path = directory / MANIFEST
-    if not path.is_file():
-        return config
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for statement in tree.body:
-            if isinstance(statement, ast.Assign) and _assigns(statement, "RUNTIME_CONFIG"):
-                config.update(ast.literal_eval(statement.value))
-    except (SyntaxError, ValueError, TypeError) as error:
-        raise ValueError(f"{path}: RUNTIME_CONFIG is not a literal dict ({error}); compile the program again") from None
-    return config
-
-
-def _assigns(statement: ast.Assign, name: str) -> bool:
-    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)

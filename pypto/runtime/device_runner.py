@@ -77,7 +77,7 @@ def execute_on_device(
     if chip_callable.enable_sdma and not enable_sdma:
         raise RuntimeError(f"{chip_callable.name} needs SDMA; pass enable_sdma=True")
     folder = Path(output_prefix) if output_prefix else None
-    prepared = PreparedProgram(text_signature(chip_callable.build_dir), chip_callable, folder)
+    prepared = PreparedProgram(text_signature(chip_callable), chip_callable, folder)
     with _environment(runtime_env or {}):
         dispatch_prepared(prepared, orch_args, config)
 

@@ -49,7 +49,7 @@ def prepare(compiled: Compiled, platform: str | None = None) -> PreparedProgram:
 def prepare_directory(build_dir: str | Path, platform: str) -> PreparedProgram:
     """Assemble a build directory for ``platform``; its signature is that of the orchestration text."""
     callable = assemble(build_dir, platform)
-    return PreparedProgram(text_signature(callable.build_dir), callable)
+    return PreparedProgram(text_signature(callable), callable)
 
 
 def dispatch(compiled: Compiled, args: Sequence[Any], config: RunConfig | None = None) -> Any:

@@ -47,7 +47,7 @@ def launch(
             with log.span(BIND):
                 operands = _bind(device, log, slots, arguments, config)
             with log.span(RUNNER_RUN):
-                timeline = _run(device, callable, operands)
+                timeline = _run(device, callable, operands, config)
             with log.span(VALIDATE):
                 _validate(device, operands)
             if timeline is not None:
@@ -78,12 +78,17 @@ def _bind(
     return operands
 
 
-def _run(device: ChipDevice, callable: ChipCallable, operands: Operands) -> Timeline | None:
+def _run(device: ChipDevice, callable: ChipCallable, operands: Operands, config: RunConfig) -> Timeline | None:
     """Values, then time: enqueue, the device's wall, drain."""
     device.clock.advance(device.host.enqueue_ns)
-    clocked = device.platform.clocked
-    execution = callable.program.execute(operands.arguments, record=clocked, clusters=device.clusters)
-    if not clocked:
+    execution = callable.program.execute(
+        operands.arguments,
+        record=device.platform.clocked,
+        clusters=device.clusters,
+        threads=config.threads,
+        platform=device.platform.name,
+    )
+    if execution.recording is None:
         return None
     timeline = device.time(callable, execution.recording)
     device.clock.advance(timeline.device_wall_ns + device.host.drain_ns)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pypto.ir.dtype import DataType
 from pypto.runtime.arguments import Direction, Signature
-from pypto.runtime.callable import orchestration_text
+from pypto.runtime.callable import ChipCallable
 from pypto.runtime.torch_dtypes import to_runtime_shape
+
+if TYPE_CHECKING:
+    from pypto.sim.program import ProgramParameter
 
 _DIRECTIONS: Final[dict[str, Direction]] = {"in": "In", "out": "Out", "inout": "InOut"}
 
@@ -37,19 +39,11 @@ class TextProgram:
         return [i for i, p in enumerate(self.param_infos) if p.direction == "Out"]
 
 
-def text_signature(build_dir: Path) -> Signature:
-    """The signature of the orchestration in ``build_dir``."""
-    from pypto.sim.syntax import Parameter, TensorParameter, Unit
-    from pypto.sim.text import read_unit
+def text_signature(callable: ChipCallable) -> Signature:
+    """The signature of ``callable``."""
+    return Signature(TextProgram(tuple(map(_parameter, callable.program.params))), callable.name)
 
-    def parameter(p: Parameter) -> TextParameter:
-        dtype = DataType.from_string(p.dtype)
-        if not isinstance(p, TensorParameter):
-            return TextParameter(p.name, "In", "scalar", None, dtype)
-        return TextParameter(p.name, _DIRECTIONS[p.direction], "tensor", to_runtime_shape(p.shape, dtype), dtype)
 
-    path = orchestration_text(build_dir)
-    unit = read_unit(path)
-    if not isinstance(unit, Unit):
-        raise ValueError(f"{path} holds a group, not an orchestration")
-    return Signature(TextProgram(tuple(map(parameter, unit.parameters))), unit.name)
+def _parameter(p: ProgramParameter) -> TextParameter:
+    shape = None if p.shape is None else to_runtime_shape(p.shape, p.dtype)
+    return TextParameter(p.name, _DIRECTIONS[p.direction], p.kind, shape, p.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pypto.runtime.callable import MANIFEST
 from pypto.runtime.debug.pto_rebuild import invalidate_binary_cache, rebuild_kernel_cpp_from_pto
 from pypto.runtime.device_runner import validate_golden
 from pypto.runtime.dispatch import dispatch_prepared, prepare_directory
@@ -47,8 +48,7 @@ def replay(
 
 
 def _is_distributed(directory: Path) -> bool:
-    has_chip_program = any(directory.glob("orchestration/*.orch"))
-    return not has_chip_program and (directory / DISTRIBUTED_MARKER).is_file()
+    return not (directory / MANIFEST).is_file() and (directory / DISTRIBUTED_MARKER).is_file()
 
 
 def _named(directory: Path, tensors: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
