@@ -205,7 +205,8 @@ class Printer:
         positional = True
         for name, value in call.arguments.items():
             parameter = parameters.get(name)
-            if parameter is not None and parameter.has_default and value == parameter.default and type(value) is type(parameter.default):
+            default = parameter is not None and not parameter.required and type(value) is type(parameter.default)
+            if default and value == parameter.default:  # type: ignore[union-attr]
                 positional = False
                 continue
             keyword_only = parameter is not None and parameter.keyword_only

@@ -1,0 +1,1 @@
+"""Passes: functions from program to program, one file each (docs/compiler.md)."""

@@ -1,0 +1,262 @@
+"""Placement of one kernel: statements, loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.enums import FunctionType, MemorySpace
+from pypto.ir.errors import CompileError
+from pypto.ir.passes.place.operations import Operations
+from pypto.ir.passes.place.state import OpenLoop, is_tile, is_window
+from pypto.ir.passes.place.values import Product, Value, Window, whole
+from pypto.ir.walk import blocks, expressions_of, statements, targets
+
+KERNELS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
+
+
+def place(program: ir.Program, generation: str, capacity: dict[str, int]) -> ir.Program:
+    """Place every kernel of ``program``; ``capacity`` gives the bytes of each memory space by its text name."""
+    functions = {}
+    for name, function in program.functions.items():
+        ready = function.type in KERNELS and not function.attrs.get("external") and "external_source" not in function.attrs
+        functions[name] = KernelPlacer(function, generation, capacity).run() if ready else function
+    return replace(program, functions=functions)
+
+
+class KernelPlacer(Operations):
+    """Places the body of one function."""
+
+    def run(self) -> ir.Function:
+        for parameter in self.function.params:
+            if isinstance(parameter.type, ir.TensorType):
+                self.values[parameter.name] = whole(ir.Var(parameter.name, parameter.type, self.function.span))
+        self._stages = 0
+        body = _marked_accumulators(self.function.body)
+        self._block(body)
+        attrs = {k: v for k, v in self.function.attrs.items() if k != "returns"}
+        return replace(self.function, body=self.out, attrs={**attrs, "returns": self.function.attrs.get("returns", ()), "placed": True})
+
+    @contextmanager
+    def stage(self, number: int) -> Iterator[None]:
+        """Statements of one of two alternating copies: the memory planner keeps their buffers apart."""
+        with self.block() as body:
+            yield
+        self.emit(ir.Scope("stage", body, {"loop": f"split{self.span.line}", "stage": number}, span=self.span))
+
+    # --- statements --------------------------------------------------------------------------------------------------------
+
+    def _block(self, body: list[ir.Stmt]) -> None:
+        for stmt in body:
+            with self.at(stmt.span):
+                getattr(self, f"_on_{type(stmt).__name__.lower()}")(stmt)
+
+    def _on_assign(self, stmt: ir.Assign) -> None:
+        value = self.value(stmt.value)
+        self._bind(stmt.target, value)
+
+    def _bind(self, target: ir.Var, value: Value) -> None:
+        if isinstance(value, ir.Expr) and isinstance(value.type, (ir.ScalarType, ir.ArrayType, ir.OpaqueType)):
+            self.values.pop(target.name, None)
+            self.emit(ir.Assign(replace(target, type=value.type), value, self.span))
+            return
+        if isinstance(value, ir.Expr) and isinstance(value.type, ir.NoneType):
+            raise CompileError(f"{target.name!r} is assigned an operation without a value", self.span)
+        self.values[target.name] = value
+
+    def _on_tupleassign(self, stmt: ir.TupleAssign) -> None:
+        value = self.value(stmt.value)
+        if isinstance(value, ir.TupleExpr):
+            for target, item in zip(stmt.targets, value.items):
+                self._bind(target, item)
+            return
+        for position, (target, kind) in enumerate(zip(stmt.targets, value.type.items)):
+            self._bind(target, ir.TupleItem(value, position, kind, self.span))
+
+    def _on_evaluate(self, stmt: ir.Evaluate) -> None:
+        value = self.value(stmt.value)
+        if isinstance(value, ir.Call) and value.op.startswith(("tensor.read", "tile.read")):
+            return
+
+    def _on_return(self, stmt: ir.Return) -> None:
+        for position, expr in enumerate(stmt.values):
+            value = self.value(expr)
+            if is_tile(value):
+                raise CompileError(f"result {position} of {self.function.name} is a value on chip", self.span,
+                                   "write it to an Out parameter")
+        self.emit(ir.Return((), self.span))
+
+    def _on_break(self, stmt: ir.Break) -> None:
+        self._close_loop()
+        self.emit(ir.Break(self.span))
+
+    def _on_continue(self, stmt: ir.Continue) -> None:
+        self._close_loop()
+        self.emit(ir.Continue(self.span))
+
+    def _on_scope(self, stmt: ir.Scope) -> None:
+        if stmt.kind in ("at", "cluster", "auto", "spmd"):
+            self._block(stmt.body)
+            return
+        with self.block() as body:
+            if stmt.kind == "split_aiv" and stmt.var is not None:
+                lane = ir.Call("tile.get_subblock_idx", {}, stmt.var.type, {}, self.span)
+                self.emit(ir.Assign(stmt.var, lane, self.span))
+            self._block(stmt.body)
+        self.emit(replace(stmt, body=body))
+
+    # --- loops -------------------------------------------------------------------------------------------------------------
+
+    def _on_for(self, stmt: ir.For) -> None:
+        bounds = [self.scalar(b) for b in (stmt.start, stmt.stop, stmt.step)]
+        loop = self._open_loop(stmt.body)
+        with self.block() as body:
+            self._block(stmt.body)
+            self._close_loop()
+        self._leave_loop(loop)
+        self.emit(replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], body=body))
+
+    def _on_while(self, stmt: ir.While) -> None:
+        loop = self._open_loop(stmt.body)
+        with self.block() as head:
+            condition = self.scalar(stmt.condition)
+        if head:
+            self.out.extend(head)
+        with self.block() as body:
+            self._block(stmt.body)
+            self._close_loop()
+            if head:
+                with self.block() as again:
+                    self.scalar(stmt.condition)
+                body.extend(again)
+        self._leave_loop(loop)
+        self.emit(replace(stmt, condition=condition, body=body))
+
+    def _open_loop(self, body: list[ir.Stmt]) -> OpenLoop:
+        """Give every tile variable that the body rebinds a place that survives from one iteration to the next."""
+        loop = OpenLoop()
+        for name in self._rebound(body):
+            current = self.values[name]
+            if is_window(current) and not self._becomes_tile(name, body):
+                continue
+            tile = self.on_chip(current, self._space_of(current))
+            if not isinstance(tile, ir.Var):
+                continue
+            holder = self.tile_variable(f"{name}_carried", tile.type)
+            self.emit(ir.Assign(holder, tile, self.span))
+            self.values[name] = holder
+            loop.carried[name] = holder
+        self.loops.append(loop)
+        return loop
+
+    @staticmethod
+    def _space_of(value: Value) -> MemorySpace:
+        space = getattr(value.type, "space", None)
+        return space if isinstance(space, MemorySpace) else MemorySpace.Vec
+
+    def _rebound(self, body: list[ir.Stmt]) -> list[str]:
+        assigned = dict.fromkeys(v.name for s in statements(body) for v in targets(s))
+        return [n for n in assigned if n in self.values and (is_tile(self.values[n]) or is_window(self.values[n]))]
+
+    def _becomes_tile(self, name: str, body: list[ir.Stmt]) -> bool:
+        """True when ``body`` assigns ``name`` a value that is computed rather than a version of a tensor in GM."""
+        from pypto.ir.accesses import Accesses
+
+        accesses = Accesses().visit(body)
+        for stmt in statements(body):
+            if isinstance(stmt, ir.Assign) and stmt.target.name == name:
+                root = accesses.root(stmt.value)
+                origin = self.values.get(root) if root else None
+                if root is None or not is_window(origin):
+                    return True
+        return False
+
+    def _close_loop(self) -> None:
+        """Bring the carried variables of the innermost loop up to date at the end of an iteration."""
+        if not self.loops:
+            return
+        for name, holder in self.loops[-1].carried.items():
+            current = self.values.get(name)
+            if isinstance(current, Product) or is_window(current):
+                current = self.on_chip(current, self._space_of(holder))
+            if isinstance(current, ir.Expr) and current != holder:
+                self._store_carried(holder, self.to_space(current, self._space_of(holder)))
+
+    def _store_carried(self, holder: ir.Var, current: ir.Expr) -> None:
+        self.emit(ir.Assign(ir.Var(holder.name, current.type, self.span), current, self.span))
+
+    def _leave_loop(self, loop: OpenLoop) -> None:
+        self.loops.pop()
+        for name, holder in loop.carried.items():
+            self.values[name] = holder
+
+    # --- branches ----------------------------------------------------------------------------------------------------------
+
+    def _on_if(self, stmt: ir.If) -> None:
+        condition = self.scalar(stmt.condition)
+        before = dict(self.values)
+        with self.block() as then_body:
+            self._block(stmt.then_body)
+        then_values = self.values
+        self.values = dict(before)
+        with self.block() as else_body:
+            self._block(stmt.else_body)
+        else_values = self.values
+        self._merge(before, then_values, else_values, then_body, else_body, _ends(stmt.then_body), _ends(stmt.else_body))
+        self.emit(ir.If(condition, then_body, else_body, span=self.span))
+
+    def _merge(
+        self, before: dict[str, Value], then_values: dict[str, Value], else_values: dict[str, Value], then_body: list[ir.Stmt],
+        else_body: list[ir.Stmt], then_ends: bool, else_ends: bool,
+    ) -> None:
+        if then_ends or else_ends:
+            self.values = else_values if then_ends else then_values
+            return
+        merged = dict(before)
+        for name in then_values:
+            first, second = then_values[name], else_values.get(name)
+            if second is None or first is second or first == second:
+                merged[name] = first
+                continue
+            merged[name] = self._joined(name, first, second, then_body, else_body)
+        self.values = merged
+
+    def _joined(self, name: str, first: Value, second: Value, then_body: list[ir.Stmt], else_body: list[ir.Stmt]) -> Value:
+        if isinstance(first, Window) and isinstance(second, Window) and first.base == second.base and first.extents == second.extents:
+            if first.offsets == second.offsets:
+                return first
+        space = self._space_of(first if is_tile(first) else second)
+        holder: ir.Var | None = None
+        for value, body in ((first, then_body), (second, else_body)):
+            with self.block() as tail:
+                tile = self.on_chip(value, space)
+                if holder is None:
+                    holder = self.tile_variable(f"{name}_joined", tile.type)
+                self._store_carried(holder, tile)
+            body.extend(tail)
+        assert holder is not None
+        return holder
+
+
+def _ends(body: list[ir.Stmt]) -> bool:
+    """True when a branch never reaches its end."""
+    return bool(body) and isinstance(body[-1], (ir.Break, ir.Continue, ir.Return))
+
+
+def _marked_accumulators(body: list[ir.Stmt]) -> list[ir.Stmt]:
+    """Tensors created to accumulate matrix products belong in Acc from the start."""
+    accumulators: set[str] = set()
+    for stmt in statements(body):
+        for expr in expressions_of(stmt) if not list(blocks(stmt)) else ():
+            if isinstance(expr, ir.Call) and expr.op in ("tensor.matmul_acc", "tile.matmul_acc"):
+                acc: Any = expr.arguments.get("acc")
+                if isinstance(acc, ir.Var):
+                    accumulators.add(acc.name)
+    for stmt in statements(body):
+        if isinstance(stmt, ir.Assign) and stmt.target.name in accumulators and isinstance(stmt.value, ir.Call):
+            if stmt.value.op == "tensor.create":
+                stmt.value = replace(stmt.value, attrs={**stmt.value.attrs, "accumulator": True})
+    return body

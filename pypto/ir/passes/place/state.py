@@ -1,0 +1,123 @@
+"""State of the placement of one kernel: output statements, names, the values they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir import operations
+from pypto.ir.errors import CompileError, Error
+from pypto.ir.passes.place.values import Product, Value, Window
+from pypto.ir.span import Span
+from pypto.ir.walk import statements, targets
+
+
+@dataclass
+class OpenLoop:
+    """Tile variables a loop carries: source name -> the variable that holds it between iterations."""
+
+    carried: dict[str, ir.Var] = field(default_factory=dict)
+
+
+class PlacementState:
+    """Base of the placement parts."""
+
+    def __init__(self, function: ir.Function, generation: Any, capacity: dict[str, int]):
+        self.function, self.generation, self.capacity = function, generation, capacity
+        self._taken = {p.name for p in function.params} | {v.name for s in statements(function.body) for v in targets(s)}
+        self.out: list[ir.Stmt] = []
+        self.emitter = operations.Emitter(self.out, self.fresh, generation, function.span)
+        self.values: dict[str, Value] = {}
+        self.loops: list[OpenLoop] = []
+        self.span: Span = function.span
+        self._assigned_often = _reassigned(function.body)
+
+    def fresh(self, base: str) -> str:
+        """A variable name that the kernel does not use yet."""
+        number, name = 0, base
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        return name
+
+    def emit(self, stmt: ir.Stmt) -> None:
+        self.out.append(stmt)
+
+    @contextmanager
+    def at(self, span: Span) -> Iterator[None]:
+        """Errors and new statements belong to ``span``."""
+        saved, self.span = self.span, span if span.line else self.span
+        self.emitter.span = self.span
+        try:
+            yield
+        except Error:
+            raise
+        except (TypeError, ValueError, LookupError) as e:
+            raise CompileError(str(e).strip("'\""), self.span) from e
+        finally:
+            self.span = self.emitter.span = saved
+
+    @contextmanager
+    def block(self) -> Iterator[list[ir.Stmt]]:
+        """Collect statements into a nested block."""
+        saved, inner = self.out, []
+        self.out = self.emitter.statements = inner
+        try:
+            yield inner
+        finally:
+            self.out = self.emitter.statements = saved
+
+    # --- names -------------------------------------------------------------------------------------------------------------
+
+    def steady(self, expr: ir.Expr) -> ir.Expr:
+        """``expr`` with a value that later assignments to its variables cannot change."""
+        from pypto.ir.walk import walk
+
+        changing = any(isinstance(e, ir.Var) and e.name in self._assigned_often for e in walk(expr))
+        if not changing:
+            return expr
+        held = ir.Var(self.fresh("held"), expr.type, self.span)
+        self.emit(ir.Assign(held, expr, self.span))
+        return held
+
+    def tile_variable(self, base: str, kind: ir.Type) -> ir.Var:
+        """A new variable of type ``kind``."""
+        return ir.Var(self.fresh(base), kind, self.span)
+
+    def describe(self, value: Value) -> str:
+        from pypto.ir.printer import print_type
+
+        return print_type(value.type)
+
+
+def is_tile(value: Value) -> bool:
+    """True for values that live on chip."""
+    return isinstance(value, Product) or isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType)
+
+
+def is_window(value: Value) -> bool:
+    """True for tensors in GM."""
+    return isinstance(value, Window)
+
+
+def _reassigned(body: list[ir.Stmt]) -> set[str]:
+    """Scalar variables with more than one assignment, or one inside a loop."""
+    counts: dict[str, int] = {}
+
+    def visit(block: list[ir.Stmt], weight: int) -> None:
+        from pypto.ir.walk import blocks
+
+        for stmt in block:
+            for variable in targets(stmt):
+                if isinstance(variable.type, ir.ScalarType):
+                    counts[variable.name] = counts.get(variable.name, 0) + weight
+            inner = weight + 1 if isinstance(stmt, (ir.For, ir.While)) else weight
+            for nested in blocks(stmt):
+                visit(nested, inner)
+
+    visit(body, 1)
+    return {name for name, count in counts.items() if count > 1}

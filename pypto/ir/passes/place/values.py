@@ -1,0 +1,73 @@
+"""What a name of a kernel stands for while it is placed: GM windows, products not yet drained, or plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.operations import dims
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a tensor in GM: nothing has been loaded yet.
+
+    ``offsets`` and ``extents`` have the rank of ``base``; ``dropped`` axes do not appear in the value's shape.
+    """
+
+    base: ir.Var
+    offsets: tuple[ir.Expr, ...]
+    extents: tuple[ir.Dim, ...]
+    dropped: tuple[int, ...]
+    type: ir.TensorType
+
+    @property
+    def is_whole(self) -> bool:
+        """True when the window is the tensor itself."""
+        base = self.base.type
+        assert isinstance(base, ir.TensorType)
+        zero = all(ir.as_dim(o) == 0 for o in self.offsets)
+        return zero and not self.dropped and dims.all_equal(self.extents, base.shape)
+
+    def kept(self) -> tuple[int, ...]:
+        """Axes of the base that the value has."""
+        return tuple(a for a in range(len(self.extents)) if a not in self.dropped)
+
+    def full_offsets(self, offsets: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+        """``offsets`` into the value as offsets into the base; a shorter list addresses the trailing axes."""
+        kept = self.kept()
+        placed = list(self.offsets)
+        for axis, offset in zip(kept[len(kept) - len(offsets):], offsets):
+            placed[axis] = ir.as_expr(dims.add(ir.as_dim(placed[axis]), ir.as_dim(offset)))
+        return tuple(placed)
+
+    def full_extents(self, extents: tuple[ir.Dim, ...]) -> tuple[ir.Dim, ...]:
+        """``extents`` of a value as extents of the base: 1 on dropped and leading axes."""
+        kept = self.kept()
+        placed: list[ir.Dim] = [1] * len(self.extents)
+        for axis, extent in zip(kept[len(kept) - len(extents):], extents):
+            placed[axis] = extent
+        return tuple(placed)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product that exceeds the accumulator: drained block by block by the store that consumes it."""
+
+    lhs: ir.Expr
+    rhs: ir.Expr
+    a_trans: bool
+    b_trans: bool
+    type: ir.TileType
+
+
+Value = Any
+"""``Window``, ``Product`` or an ``ir.Expr`` (tile variable, scalar expression, tuple item)."""
+
+
+def whole(base: ir.Var) -> Window:
+    """The window that is all of ``base``."""
+    kind = base.type
+    assert isinstance(kind, ir.TensorType)
+    return Window(base, tuple(ir.index(0) for _ in kind.shape), kind.shape, (), kind)
