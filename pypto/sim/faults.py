@@ -1,0 +1,199 @@
+"""Errors of a running program, in the words of its source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pypto.sim.recording import Words
+    from pypto.sim.syntax import Operand, Statement
+    from pypto.sim.tile_program import TileProgram
+
+
+class ExecutionError(RuntimeError):
+    """A kernel or an orchestration did something that has no defined result."""
+
+
+class OutOfBoundsError(ExecutionError, IndexError):
+    """An index, offset or window outside its tensor, tile or array."""
+
+
+class DivisionByZeroError(ExecutionError, ZeroDivisionError):
+    """An integer division by zero."""
+
+
+class DeadlockError(ExecutionError):
+    """Blocks wait for each other and none can go on."""
+
+
+def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
+    """The error for the fault in ``frame``, which lives at address ``addresses``."""
+    return _Fault(program, frame, addresses).error()
+
+
+class _Fault:
+    def __init__(self, program: TileProgram, frame: Words, base: int):
+        from pypto.sim import layout
+        from pypto.sim import opcodes as op
+
+        self.op, self.layout = op, layout
+        self.program, self.frame, self.base = program, frame, base
+        self.code = int(frame[op.FAULT])
+        self.index = int(frame[op.SITE])
+        self.statement = program.statements[self.index] if 0 <= self.index < len(program.statements) else None
+        self.detail = [int(word) for word in frame[op.DETAIL : op.DETAIL + 3]]
+
+    def error(self) -> ExecutionError:
+        op, layout = self.op, self.layout
+        kinds: dict[int, tuple[type[ExecutionError], str]] = {
+            layout.OUTSIDE_TENSOR: (OutOfBoundsError, ""),
+            layout.OUTSIDE_TILE: (OutOfBoundsError, ""),
+            layout.DIVISION_BY_ZERO: (DivisionByZeroError, "integer division by zero"),
+            layout.UNSUPPORTED_DTYPE: (ExecutionError, "no kernel for these dtypes"),
+            op.BAD_VIEW: (ExecutionError, self._view_message()),
+            op.OUTSIDE_ARRAY: (OutOfBoundsError, self._array_message()),
+            op.NEGATIVE_EXTENT: (ExecutionError, "a new shape has a negative extent"),
+            op.TILE_VALID: (OutOfBoundsError, self._valid_message()),
+            op.ZERO_STEP: (ExecutionError, "a loop has step 0"),
+            op.FIFO_SHAPE: (
+                ExecutionError,
+                f"the tile pushed by the other core is {self.detail[0]} x {self.detail[1]} and "
+                "does not fit the tile it is popped into",
+            ),
+            op.FREE_WITHOUT_POP: (ExecutionError, "a slot is freed that was not popped"),
+            op.BAD_EVENT: (ExecutionError, "an event id is outside 0..15"),
+            op.ODD_NIBBLE: (ExecutionError, "a view of 4-bit elements starts in the middle of a byte"),
+        }
+        kind, message = kinds.get(self.code, (ExecutionError, f"fault {self.code}"))
+        if self.code in (layout.OUTSIDE_TENSOR, layout.OUTSIDE_TILE):
+            message = self._outside_message()
+        return kind(f"{message}\n{self._where()}")
+
+    def _where(self) -> str:
+        from pypto.sim import opcodes as op
+
+        block = f", block {self.frame[op.BLOCK]} of {self.frame[op.BLOCKS]}" if self.frame[op.BLOCKS] > 1 else ""
+        lane = f", lane {self.frame[op.LANE]}" if self.frame[op.CORE] > 1 else ""
+        return f"in {self.program.name}{block}{lane}{where(self.program, self.index)}"
+
+    # messages
+
+    def _outside_message(self) -> str:
+        mnemonic = getattr(self.statement, "mnemonic", "")
+        if mnemonic in ("sload", "sstore"):
+            subject = 1 if mnemonic == "sload" else 0
+            act = "read" if mnemonic == "sload" else "write"
+            index, extent, axis = self.detail
+            return f"{act} of '{self._name(subject)}' at index {index} is outside its extent {extent} (axis {axis})"
+        if mnemonic == "view":
+            return self._window("view", 1, self._list_values(2), self._list_values(3))
+        acts = {"tload": "load", "tstore": "store", "tgather_row": "load"}
+        tensor = self._first_operand("tensor")
+        lists = self._lists()
+        if tensor is not None and len(lists) >= 2:
+            return self._window(acts.get(mnemonic, mnemonic), tensor, lists[0], lists[-1])
+        kind = "tile" if self.code == self.layout.OUTSIDE_TILE else "tensor"
+        return f"'{mnemonic}' reaches outside its {kind} {self._operand_names()}".rstrip()
+
+    def _window(self, act: str, tensor: int, offsets: Sequence[int], window: Sequence[int]) -> str:
+        name = self._name(tensor)
+        descriptor = self.program.offsets[name]
+        rank = int(self.frame[descriptor + self.layout.TENSOR_RANK])
+        extents = self.frame[descriptor + self.layout.TENSOR_EXTENTS :][:rank]
+        first = rank - len(offsets)
+        for axis, (offset, size) in enumerate(zip(offsets, window), first):
+            extent = int(extents[axis]) if 0 <= axis < rank else 1
+            if offset < 0 or offset + size > extent:
+                noun = {0: "rows", 1: "columns"}.get(axis, "elements") if rank == 2 else "elements"
+                return (
+                    f"{act} of '{name}' {noun} {offset}..{offset + size} is outside its extent {extent} "
+                    f"(axis {axis}, offset {offset}, window {size})"
+                )
+        shape = " x ".join(str(extent) for extent in extents)
+        return (
+            f"{act} of '{name}' with offsets {list(offsets)} and window {list(window)} is outside its memory ({shape})"
+        )
+
+    def _array_message(self) -> str:
+        mnemonic = getattr(self.statement, "mnemonic", "")
+        name = self._name(1 if mnemonic == "aget" else 0) if mnemonic in ("aget", "aset") else ""
+        return f"index {self.detail[0]} of array '{name}' is outside its {self.detail[1]} elements"
+
+    def _valid_message(self) -> str:
+        name = self._name(0) if getattr(self.statement, "mnemonic", "") == "setvalid" else ""
+        axis = "rows" if self.detail[2] == 0 else "columns"
+        return f"valid {axis} {self.detail[0]} of tile '{name}' are outside 0..{self.detail[1]}"
+
+    def _view_message(self) -> str:
+        if getattr(self.statement, "mnemonic", "") not in ("reshape", "reinterpret"):
+            return "a view has another number of elements than its source"
+        descriptor = self.program.offsets[self._name(1)]
+        rank = int(self.frame[descriptor + self.layout.TENSOR_RANK])
+        old = [int(extent) for extent in self.frame[descriptor + self.layout.TENSOR_EXTENTS :][:rank]]
+        return (
+            f"'{self._name(1)}' of shape {old} cannot be viewed as {self._list_values(2)}: the element counts differ, "
+            "or the source is a window whose rows are not adjacent"
+        )
+
+    # operands
+
+    def _operand(self, index: int) -> Operand | None:
+        operands = getattr(self.statement, "operands", ())
+        return operands[index] if index < len(operands) else None
+
+    def _name(self, index: int) -> str:
+        return getattr(self._operand(index), "name", "?")
+
+    def _value(self, operand: Operand) -> int:
+        if isinstance(operand, int):
+            return operand
+        offset = self.program.offsets.get(getattr(operand, "name", ""))
+        return 0 if offset is None else int(self.frame[offset])
+
+    def _list_values(self, index: int) -> list[int]:
+        operand = self._operand(index)
+        return [self._value(item) for item in operand] if isinstance(operand, tuple) else []
+
+    def _lists(self) -> list[list[int]]:
+        operands = getattr(self.statement, "operands", ())
+        return [self._list_values(i) for i, operand in enumerate(operands) if isinstance(operand, tuple)]
+
+    def _first_operand(self, kind: str) -> int | None:
+        from pypto.ir.instructions import INSTRUCTIONS
+
+        row = INSTRUCTIONS.get(getattr(self.statement, "mnemonic", ""))
+        kinds = [operand.kind for operand in row.operands] if row else []
+        return kinds.index(kind) if kind in kinds else None
+
+    def _operand_names(self) -> str:
+        names = [operand.name for operand in getattr(self.statement, "operands", ()) if hasattr(operand, "name")]
+        return ", ".join(f"'{name}'" for name in names)
+
+
+def where(program: TileProgram, index: int) -> str:
+    """`` at file:line`` of an instruction with the source line, or its place in the kernel text."""
+    place = program.place(index)
+    if place is None:
+        statement = program.statements[index] if 0 <= index < len(program.statements) else None
+        line = f":{statement.position.line}" if statement is not None and statement.position.line else ""
+        return f" at {program.text_file}{line}"
+    path = program.files.get(place.file, f"file {place.file}")
+    return f" at {path}:{place.line}{_source_line(path, place.line)}"
+
+
+def _source_line(path: str, number: int) -> str:
+    """The line itself and a caret under its code; nothing when the file cannot be read."""
+    import linecache
+
+    line = linecache.getline(path, number).rstrip()
+    code = line.lstrip()
+    if not code:
+        return ""
+    return f"\n    {code}\n    {'^' * len(code)}"
+
+
+def describe(statement: Statement | None) -> str:
+    """The instruction's mnemonic, for lists of waiting blocks."""
+    return getattr(statement, "mnemonic", "?")

@@ -1,0 +1,107 @@
+"""Frames and the cores they run on: from an assembled program to a block that can be resumed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from pypto.sim import opcodes as op
+from pypto.sim.faults import fault
+from pypto.sim.layout import TRACE_WORDS
+from pypto.sim.machine import interpreter
+from pypto.sim.memory import Allocations, OnChipMemory
+from pypto.sim.recording import Words
+from pypto.sim.tile_program import TileProgram
+
+FUEL: Final = 1 << 20
+"""Backward jumps between two looks at the outside world (signals, other blocks): some milliseconds."""
+_FIRST_ROWS: Final = 256
+
+
+class Trace:
+    """Rows written by one or several blocks after each other."""
+
+    def __init__(self) -> None:
+        self.rows = np.empty((_FIRST_ROWS, TRACE_WORDS), np.int64)
+        self.address = self.rows.ctypes.data
+        self.used = 0
+
+    def append(self, other: Trace) -> None:
+        """Add the rows of ``other``."""
+        while self.used + other.used > len(self.rows):
+            self.grow()
+        self.rows[self.used : self.used + other.used] = other.rows[: other.used]
+        self.used += other.used
+
+    def grow(self) -> None:
+        """Make room for as many rows again."""
+        rows = np.empty((2 * len(self.rows), TRACE_WORDS), np.int64)
+        rows[: len(self.rows)] = self.rows
+        self.rows, self.address = rows, rows.ctypes.data
+
+
+class Core:
+    """One core: its on-chip memory and a frame per program that has run on it."""
+
+    def __init__(self) -> None:
+        self.memory = OnChipMemory()
+        self._frames: dict[TileProgram, Frame] = {}
+
+    def frame(self, program: TileProgram) -> Frame:
+        """The frame of ``program`` on this core, with tile addresses in this core's memory."""
+        found = self._frames.get(program)
+        if found is None:
+            if self.memory.reserve(program.space_bytes):
+                self._frames.clear()
+            found = self._frames[program] = Frame(program, self.memory)
+        return found
+
+
+class Frame:
+    """The state of one block; reused by the blocks that run on the same core after each other."""
+
+    def __init__(self, program: TileProgram, memory: OnChipMemory):
+        self.program, self.memory = program, memory
+        self.template = program.template.copy()
+        self.template[program.relocated] += memory.bases[program.relocated_space]
+        self.template[op.FUEL] = FUEL
+        self.words = self.template.copy()
+        self.address = self.words.ctypes.data
+        self._request = np.array([program.code.ctypes.data, self.address, 0, 0, 0], np.int64)
+        self._request_address = self._request.ctypes.data
+        self._run: Any = interpreter()
+
+    def start(self, places: Words, values: Words, block: int, blocks: int, core: int, *, record: bool) -> None:
+        """Begin a block: ``values`` are its parameters and go to the words ``places``; ``core`` 0 AIC, 1 + lane AIV."""
+        words = self.words
+        np.copyto(words, self.template)
+        words[places] = values
+        words[op.BLOCK], words[op.BLOCKS], words[op.CORE], words[op.LANE] = block, blocks, core, max(core - 1, 0)
+        words[op.RECORD] = record
+        if self.program.clears:
+            self.memory.clear(self.program.space_bytes)
+
+    def resume(self, trace: Trace, allocations: Allocations) -> int:
+        """Run until the block is done, blocked, out of fuel or asks something; a fault raises ``ExecutionError``."""
+        words, request = self.words, self._request
+        request[4] = allocations.deltas.ctypes.data
+        while True:
+            request[2] = trace.address
+            request[3] = len(trace.rows)
+            words[op.ROWS] = trace.used
+            status: int = self._run(self._request_address)
+            trace.used = int(words[op.ROWS])
+            if status == op.TRACE_FULL:
+                trace.grow()
+            elif status == op.FAULTED:
+                raise fault(self.program, words, self.address)
+            else:
+                if status == op.OUT_OF_FUEL:
+                    words[op.FUEL] = FUEL
+                return status
+
+    def finish(self, trace: Trace, allocations: Allocations) -> None:
+        """Run a block that waits for nobody to its end."""
+        while self.resume(trace, allocations) == op.OUT_OF_FUEL:
+            pass

@@ -1,0 +1,313 @@
+"""One launch: the orchestration runs on the machine, and every task at the moment it is submitted.
+
+Tasks run in program order, so everything a task could wait for is done before it starts; what the waits would have
+been on the chip is recorded for the timing engine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pypto.ir.dtype import DataType
+from pypto.sim import layout
+from pypto.sim import opcodes as op
+from pypto.sim.crew import run_crew
+from pypto.sim.dependencies import MANUAL_TENSOR, TensorMap
+from pypto.sim.faults import ExecutionError, OutOfBoundsError, where
+from pypto.sim.frames import Core, Frame, Trace
+from pypto.sim.memory import Allocations, Heap
+from pypto.sim.recorder import Recorder
+from pypto.sim.recording import (
+    ALLOC,
+    DUMMY,
+    PREDICATE_FALSE,
+    READ_WAIT,
+    SCALAR,
+    SCOPE_BEGIN,
+    SCOPE_END,
+    SUBMIT,
+    Words,
+)
+from pypto.sim.tasks import TaskPlan
+from pypto.sim.tile_program import Access, Allocate, Dependency, Dummy, Predicate, Scope, Submit, TileProgram
+
+_RINGS = 4  # rings of the orchestration's heap; the ring of a scope is min(depth, 3) (spec distributed 6.2)
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "eq": int.__eq__,
+    "ne": int.__ne__,
+    "lt": int.__lt__,
+    "le": int.__le__,
+    "gt": int.__gt__,
+    "ge": int.__ge__,
+}
+
+
+@dataclass
+class Workspace:
+    """Memory that launches reuse: cores with their frames, the heap, trace rows. One launch at a time owns it."""
+
+    orchestrator: Core = field(default_factory=Core)
+    cores: list[Core] = field(default_factory=lambda: [Core()])
+    heap: Heap = field(default_factory=Heap)
+    trace: Trace = field(default_factory=Trace)
+    tensor_map: TensorMap = field(default_factory=TensorMap)
+
+    def reset(self) -> None:
+        self.heap.reset()
+        self.trace.used = 0
+        self.tensor_map.reset()
+
+    def at_least(self, count: int) -> list[Core]:
+        while len(self.cores) < count:
+            self.cores.append(Core())
+        return self.cores
+
+
+class Launch:
+    """The state of one launch."""
+
+    def __init__(
+        self,
+        orchestration: TileProgram,
+        plans: Mapping[int, TaskPlan],
+        workspace: Workspace,
+        *,
+        record: bool,
+        clusters: int,
+        threads: int | None = None,
+    ):
+        self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
+        self.record, self.clusters = record, clusters
+        self.threads = threads if threads is not None else os.cpu_count() or 1
+        self.allocations = Allocations()
+        self.recorder = Recorder()
+        self.frame: Frame = workspace.orchestrator.frame(orchestration)
+        self.tasks = 0
+        self._scopes: list[tuple[bool, tuple[int, int]]] = []  # manual, heap mark
+
+    def run(self, places: Words, values: Words) -> None:
+        """Run the orchestration with its parameters ``values`` at the frame words ``places``."""
+        self.frame.start(places, values, 0, 1, 0, record=False)
+        unused = Trace()
+        words = self.frame.words
+        while True:
+            status = self.frame.resume(unused, self.allocations)
+            if status == op.DONE:
+                self._scalars(words)
+                return
+            if status == op.REQUEST:
+                self._scalars(words)
+                self._answer(self.orchestration.requests[int(words[op.SITE])], int(words[op.SITE]))
+
+    def _scalars(self, words: Words) -> None:
+        count = int(words[op.SCALARS])
+        if count:
+            self.recorder.events.append((SCALAR, count, 0, 0))
+            words[op.SCALARS] = 0
+
+    def _answer(self, request: object, site: int) -> None:
+        if isinstance(request, Submit):
+            self._submit(self.plans[site])
+        elif isinstance(request, Allocate):
+            self._allocate(request)
+        elif isinstance(request, Access):
+            self._access(request)
+        elif isinstance(request, Scope):
+            self._scope(request)
+        elif isinstance(request, Dummy):
+            self._dummy(request)
+
+    # memory
+
+    def _allocate(self, request: Allocate) -> None:
+        words = self.frame.words
+        shape = [int(words[offset]) for offset in request.extents]
+        if min(shape, default=0) < 0:
+            raise ExecutionError(f"a tensor with the shape {shape} cannot be allocated\nin {self.orchestration.name}")
+        dtype = DataType.from_code(request.dtype)
+        size = (
+            (int(np.prod(shape, dtype=np.int64)) * dtype.get_bit() + 7) // 8
+            if dtype.get_bit() != 1
+            else int(np.prod(shape))
+        )
+        address = self.workspace.heap.allocate(size)
+        number = self.allocations.add(address, size)
+        self.workspace.tensor_map.add_allocation(number, address)
+        flags = MANUAL_TENSOR if request.manual else 0
+        words[request.target : request.target + layout.TENSOR_NAME] = tensor_descriptor(
+            address, shape, dtype, number, size, flags
+        )
+        if request.initial is not None:
+            fill(address, size, dtype, request.initial)
+        self.recorder.events.append((ALLOC, size, min(max(len(self._scopes) - 1, 0), _RINGS - 1), number))
+
+    def _scope(self, request: Scope) -> None:
+        events = self.recorder.events
+        if request.opens:
+            self._scopes.append((request.manual, self.workspace.heap.mark()))
+            events.append((SCOPE_BEGIN, len(self._scopes), int(request.manual), 0))
+            return
+        if not self._scopes:
+            raise ExecutionError(f"'endscope' without a scope\nin {self.orchestration.name}")
+        events.append((SCOPE_END, len(self._scopes), 0, 0))
+        self.workspace.heap.release(self._scopes.pop()[1])
+
+    def _access(self, request: Access) -> None:
+        """The orchestration waits for the tasks that made what it is about to read or write."""
+        producers = self.workspace.tensor_map.producers(self.tasks, self.frame.address, request.tensor)
+        for producer in producers or [-1]:
+            self.recorder.events.append((READ_WAIT, producer, int(request.writes), 0))
+
+    # tasks
+
+    def _explicit(self, dependencies: Sequence[Dependency]) -> list[int]:
+        words = self.frame.words
+        if all(d.count == 1 for d in dependencies):
+            return [int(words[d.offset]) for d in dependencies]
+        return [int(task) for d in dependencies for task in words[d.offset : d.offset + d.count]]
+
+    def _in_manual_scope(self) -> bool:
+        return any(manual for manual, _ in self._scopes)
+
+    def _dummy(self, request: Dummy) -> None:
+        task = self.tasks
+        producers, kinds, lookups = self.workspace.tensor_map.derive(
+            task, self.frame.address, _NO_TENSORS, self._explicit(request.dependencies), manual=True
+        )
+        self.recorder.task("dummy", DUMMY, 0, 0, 0, 0, lookups, len(self._scopes), producers, kinds)
+        self.recorder.events.append((SUBMIT, task, 0, 0))
+        self.recorder.end_task()
+        self.frame.words[request.target] = task
+        self.tasks += 1
+
+    def _submit(self, plan: TaskPlan) -> None:
+        words, request, task = self.frame.words, plan.request, self.tasks
+        plan.check_extents(self.orchestration, words)
+        blocks = int(words[request.blocks])
+        if blocks < 1:
+            raise ExecutionError(
+                f"{request.kernel} is submitted with {blocks} blocks; a task has at least one\n"
+                f"in {self.orchestration.name}{where(self.orchestration, plan.index)}"
+            )
+        producers, kinds, lookups = self.workspace.tensor_map.derive(
+            task, self.frame.address, plan.tensors, self._explicit(request.dependencies), manual=self._in_manual_scope()
+        )
+        runs = request.predicate is None or self._holds(request.predicate, plan.index)
+        self.recorder.task(
+            request.kernel,
+            plan.kind,
+            blocks,
+            request.flags if runs else request.flags | PREDICATE_FALSE,
+            len(plan.tensors),
+            plan.scalars,
+            lookups,
+            len(self._scopes),
+            producers,
+            kinds,
+        )
+        self.recorder.events.append((SUBMIT, task, len(plan.tensors), plan.scalars))
+        if runs:
+            self._run_task(plan, words[plan.sources], blocks)
+        self.recorder.end_task()
+        words[request.target] = task
+        self.tasks += 1
+
+    def _holds(self, predicate: Predicate, index: int) -> bool:
+        """Evaluate a predicate on the element as it is now: every earlier task has run."""
+        words, tensor = self.frame.words, predicate.tensor
+        offset = 0
+        for axis, place in enumerate(predicate.indices):
+            at, extent = int(words[place]), int(words[tensor + layout.TENSOR_EXTENTS + axis])
+            if not 0 <= at < extent:
+                raise OutOfBoundsError(
+                    f"the predicate reads '{self.orchestration.names.get(tensor, '?')}' at index {at}, outside its "
+                    f"extent {extent} (axis {axis})\nin {self.orchestration.name}{where(self.orchestration, index)}"
+                )
+            offset += at * int(words[tensor + layout.TENSOR_STRIDES + axis])
+        dtype = DataType.from_code(int(words[tensor + layout.TENSOR_DTYPE]))
+        element = memory_view(int(words[tensor]) + offset * dtype.get_byte(), dtype.get_byte()).view(dtype.storage)[0]
+        return _COMPARE[predicate.operator](int(element), predicate.value)
+
+    def _run_task(self, plan: TaskPlan, values: Words, blocks: int) -> None:
+        programs = [member.program for member in plan.members]
+        if any(program.spans_blocks for program in programs):
+            self._run_together(plan, values, range(min(blocks, self._capacity(plan))), blocks)
+        elif any(program.waits for program in programs):
+            for block in range(blocks):
+                self._run_together(plan, values, (block,), blocks)
+        else:
+            self._run_apart(plan, values, blocks)
+
+    def _capacity(self, plan: TaskPlan) -> int:
+        """Blocks of the task that the chip runs at once: a cluster has one cube core and two vector cores."""
+        vector_only = all(core > 0 for member in plan.members for core in member.cores)
+        lanes = sum(len(member.cores) for member in plan.members)
+        return self.clusters * 2 // lanes if vector_only else self.clusters
+
+    def _run_apart(self, plan: TaskPlan, values: Words, blocks: int) -> None:
+        """Blocks that wait for nobody, one after the other."""
+        core, trace, recorder = self.workspace.cores[0], self.workspace.trace, self.recorder
+        for member in plan.members:
+            number = recorder.program(member.program)
+            frame = core.frame(member.program)
+            for block in range(blocks):
+                for index in member.cores:
+                    first = trace.used
+                    frame.start(member.places, values, block, blocks, index, record=self.record)
+                    frame.finish(trace, self.allocations)
+                    recorder.subtasks.append((number, block, max(index - 1, 0), first, trace.used))
+
+    def _run_together(self, plan: TaskPlan, values: Words, chosen: Sequence[int], blocks: int) -> None:
+        members = sum(len(member.cores) for member in plan.members)
+        cores = self.workspace.at_least(1 + members * len(chosen))[1:]
+        trace, recorder = self.workspace.trace, self.recorder
+        for seat in run_crew(plan, values, chosen, blocks, cores, self.allocations, record=self.record):
+            first = trace.used
+            trace.append(seat.trace)
+            recorder.subtasks.append(
+                (recorder.program(seat.frame.program), seat.block, max(seat.core - 1, 0), first, trace.used)
+            )
+
+
+_NO_TENSORS = np.zeros((0, 2), np.int64)
+
+
+def memory_view(address: int, size: int) -> NDArray[np.uint8]:
+    """``uint8[size]`` over raw memory."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def fill(address: int, size: int, dtype: DataType, word: int) -> None:
+    """Set every element of a tensor to the register word ``word``."""
+    from pypto.sim.emitter import stored_element
+
+    if size:
+        pattern = stored_element(word, dtype)
+        memory_view(address, size).view(f"V{len(pattern)}")[:] = np.frombuffer(pattern, f"V{len(pattern)}")[0]
+
+
+def tensor_descriptor(
+    address: int,
+    shape: Sequence[int],
+    dtype: DataType,
+    allocation: int,
+    size: int,
+    flags: int = 0,
+    bounds: tuple[int, int] | None = None,
+) -> Words:
+    """Descriptor words of a C-contiguous tensor, up to (and without) the name."""
+    words = np.zeros(layout.TENSOR_NAME, np.int64)
+    low, high = bounds or (address, address + size)
+    words[: layout.TENSOR_EXTENTS] = address, len(shape), dtype.code(), allocation, low, high
+    stride = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        words[layout.TENSOR_EXTENTS + axis], words[layout.TENSOR_STRIDES + axis] = shape[axis], stride
+        stride *= shape[axis]
+    words[layout.TENSOR_FLAGS] = flags
+    return words

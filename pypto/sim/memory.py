@@ -1,0 +1,135 @@
+"""Memory of a launch: global allocations with stable addresses, the heap of the orchestration, on-chip arenas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pypto.sim.recording import Words
+
+ALIGNMENT = 512
+"""Bytes: GM allocations start at multiples of it, in the arenas and in the stable address space."""
+_FIRST_STABLE = 1 << 20  # address 0 stays illegal
+_CHUNK = 1 << 22
+RECLAIM_BYTES = 512 << 20
+"""The heap gives the memory of closed scopes out again only once a launch has allocated this much."""
+
+
+def round_up(value: int, unit: int = ALIGNMENT) -> int:
+    return -(-value // unit) * unit
+
+
+class Heap:
+    """Zero-filled GM for the tensors an orchestration allocates; its chunks are reused by later launches."""
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[NDArray[np.uint8], int]] = []  # memory and its first aligned address
+        self._chunk, self._used = 0, 0
+        self.bytes = 0
+
+    def allocate(self, size: int) -> int:
+        """Address of ``size`` zero bytes."""
+        size = max(round_up(size), ALIGNMENT)
+        while self._chunk < len(self._chunks):
+            memory, start = self._chunks[self._chunk]
+            if self._used + size <= len(memory) - ALIGNMENT:
+                at = start - memory.ctypes.data + self._used
+                memory[at : at + size] = 0
+                return self._take(start, size)
+            self._chunk, self._used = self._chunk + 1, 0
+        memory = np.zeros(max(size, _CHUNK) + ALIGNMENT, np.uint8)
+        start = round_up(memory.ctypes.data)
+        self._chunks.append((memory, start))
+        return self._take(start, size)
+
+    def _take(self, start: int, size: int) -> int:
+        address = start + self._used
+        self._used += size
+        self.bytes += size
+        return address
+
+    def mark(self) -> tuple[int, int]:
+        """Where the heap stands, for :meth:`release`."""
+        return self._chunk, self._used
+
+    def release(self, mark: tuple[int, int]) -> None:
+        """Give back what was allocated since ``mark``, once enough was allocated that it matters."""
+        if self.bytes > RECLAIM_BYTES:
+            self._chunk, self._used = mark
+
+    def reset(self) -> None:
+        self._chunk, self._used, self.bytes = 0, 0, 0
+
+
+@dataclass
+class Allocations:
+    """GM allocations of a launch in order of appearance, each with a stable address that is the same in every run."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)  # real address, bytes
+    stable: list[int] = field(default_factory=list)
+    deltas: Words = field(default_factory=lambda: np.zeros(64, np.int64))
+    _next: int = _FIRST_STABLE
+
+    def add(self, address: int, size: int) -> int:
+        """Id of a new allocation."""
+        number = len(self.ranges)
+        if number == len(self.deltas):
+            self.deltas = np.concatenate((self.deltas, np.zeros_like(self.deltas)))
+        self.ranges.append((address, size))
+        self.stable.append(self._next)
+        self.deltas[number] = self._next - address
+        self._next += max(round_up(size), ALIGNMENT)
+        return number
+
+    def add_arguments(self, ranges: list[tuple[int, int]]) -> list[int]:
+        """Ids of the argument tensors at (address, bytes); tensors that share bytes share an allocation."""
+        merged: list[list[int]] = []
+        for address, size in sorted(ranges):
+            if merged and size and address < merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], address + size)
+            else:
+                merged.append([address, address + size])
+        found: dict[tuple[int, int], int] = {}
+        ids = []
+        for address, size in ranges:
+            low, high = next((low, high) for low, high in merged if low <= address and address + size <= high)
+            if (low, high) not in found:
+                found[low, high] = self.add(low, high - low)
+            ids.append(found[low, high])
+        return ids
+
+    def table(self) -> Words:
+        """Rows (id, stable address, bytes) for the recording."""
+        rows = [(number, self.stable[number], size) for number, (_, size) in enumerate(self.ranges)]
+        return np.array(rows, np.int64).reshape(-1, 3)
+
+
+class OnChipMemory:
+    """The memory spaces of one core; grows to what its programs use."""
+
+    def __init__(self) -> None:
+        self._arenas: dict[int, NDArray[np.uint8]] = {}
+        self.bases = np.zeros(16, np.int64)
+
+    def reserve(self, space_bytes: Words) -> bool:
+        """Make room for ``space_bytes`` (by space code); True when base addresses have changed."""
+        changed = False
+        for space in np.flatnonzero(space_bytes):
+            size = int(space_bytes[space])
+            arena = self._arenas.get(int(space))
+            if arena is None or len(arena) < size + ALIGNMENT:
+                arena = np.zeros(size + ALIGNMENT, np.uint8)
+                self._arenas[int(space)] = arena
+                self.bases[space] = round_up(arena.ctypes.data)
+                changed = True
+        return changed
+
+    def clear(self, space_bytes: Words) -> None:
+        """Zero the first bytes of every space."""
+        for space, arena in self._arenas.items():
+            size = int(space_bytes[space])
+            if size:
+                at = int(self.bases[space]) - arena.ctypes.data
+                arena[at : at + size] = 0

@@ -1,0 +1,216 @@
+"""A build directory, loaded: what the runtime launches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from pypto.ir.dtype import DataType
+from pypto.sim.assembler import assemble, link
+from pypto.sim.emitter import float_word, round_literal
+from pypto.sim.launch import Launch, Workspace, tensor_descriptor
+from pypto.sim.layout import TENSOR_NAME
+from pypto.sim.machine import interpreter
+from pypto.sim.manifest import Manifest, read_manifest
+from pypto.sim.recording import Recording, Words
+from pypto.sim.syntax import Group, ScalarParameter, TensorParameter, Unit
+from pypto.sim.tasks import TaskPlan, plan
+from pypto.sim.text import read_unit
+from pypto.sim.tile_program import Submit, TileProgram
+
+
+@dataclass(frozen=True)
+class ProgramParameter:
+    """One parameter of the program; ``shape`` is ``None`` for scalars and holds -1 for dynamic extents."""
+
+    name: str
+    kind: Literal["tensor", "scalar"]
+    direction: Literal["in", "out", "inout"]
+    dtype: DataType
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """A C-contiguous tensor: ``address`` of element 0 on the host; ``resident``: not copied by this launch."""
+
+    name: str
+    address: int
+    shape: tuple[int, ...]
+    dtype: DataType
+    resident: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements (4-bit dtypes are packed two to a byte)."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        bits = self.dtype.get_bit()
+        return (count * bits + 7) // 8 if bits == 4 else count * self.dtype.get_byte()
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a launch leaves behind: its recording (``None`` unless asked for) and the number of tasks it ran."""
+
+    recording: Recording | None
+    tasks: int
+
+
+class LoadedProgram:
+    """An orchestration and its kernels, ready to execute; may be executed from several threads at once."""
+
+    def __init__(
+        self,
+        orchestration: TileProgram,
+        kernels: dict[str, TileProgram],
+        groups: dict[str, Group],
+        manifest: Manifest | None = None,
+    ):
+        self.name = orchestration.name
+        self.manifest = manifest
+        self.orchestration, self.kernels, self.groups = orchestration, kernels, groups
+        self.params = tuple(_parameter(parameter) for parameter in orchestration.parameters)
+        self._plans = self._plan()
+        self._workspaces: deque[Workspace] = deque()
+        self._places = self._parameter_words()
+
+    def _plan(self) -> dict[int, TaskPlan]:
+        plans = {}
+        for site, request in enumerate(self.orchestration.requests):
+            if isinstance(request, Submit):
+                plans[site] = plan(request, request.index, self.orchestration, self.kernels, self.groups)
+        return plans
+
+    def _parameter_words(self) -> Words:
+        words = [
+            np.arange(b.offset, b.offset + (TENSOR_NAME if b.is_tensor else 1)) for b in self.orchestration.bindings
+        ]
+        return np.concatenate(words or [np.zeros(0, np.int64)]).astype(np.int64)
+
+    def execute(
+        self,
+        args: Sequence[TensorArgument | int | float],
+        *,
+        record: bool = False,
+        clusters: int = 24,
+        threads: int | None = None,
+        platform: str = "",
+    ) -> Execution:
+        """Run the program once.
+
+        ``args`` in parameter order. ``record``: keep what the tasks did. ``clusters``: cube cores of the chip, which
+        limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
+        on it. Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes wrong while running.
+        """
+        try:
+            workspace = self._workspaces.popleft()
+        except IndexError:
+            workspace = Workspace()
+        launch = Launch(self.orchestration, self._plans, workspace, record=record, clusters=clusters, threads=threads)
+        try:
+            workspace.reset()
+            values, arguments = self._bind(args, launch)
+            launch.run(self._places, values)
+            recording = None
+            if record:
+                trace = workspace.trace
+                recording = launch.recorder.recording(
+                    self.name, platform, trace.rows[: trace.used].copy(), arguments, launch.allocations.table()
+                )
+            return Execution(recording, launch.tasks)
+        finally:
+            self._workspaces.append(workspace)
+
+    def _bind(self, args: Sequence[TensorArgument | int | float], launch: Launch) -> tuple[Words, Words]:
+        """Parameter words in the order of the frame places, and the recording's rows about the tensor arguments."""
+        if len(args) != len(self.params):
+            raise TypeError(f"{self.name} takes {len(self.params)} arguments, found {len(args)}")
+        tensors = [(p, a) for p, a in zip(self.params, args) if isinstance(a, TensorArgument)]
+        numbers = launch.allocations.add_arguments([(a.address, a.nbytes) for _, a in tensors])
+        for number, (address, _) in enumerate(launch.allocations.ranges):
+            launch.workspace.tensor_map.add_allocation(number, address)
+        allocation = iter(numbers)
+        words = []
+        for parameter, argument in zip(self.params, args):
+            if isinstance(argument, TensorArgument):
+                _check_tensor(self.name, parameter, argument)
+                words.append(
+                    tensor_descriptor(
+                        argument.address, argument.shape, argument.dtype, next(allocation), argument.nbytes
+                    )
+                )
+            else:
+                words.append(np.array([_scalar_word(self.name, parameter, argument)], np.int64))
+        rows = [(a.nbytes, p.direction != "out", p.direction != "in", a.resident) for p, a in tensors]
+        return np.concatenate(words or [np.zeros(0, np.int64)]), np.array(rows, np.int64).reshape(-1, 4)
+
+
+def _parameter(parameter: TensorParameter | ScalarParameter) -> ProgramParameter:
+    dtype = DataType.from_string(parameter.dtype)
+    if isinstance(parameter, TensorParameter):
+        return ProgramParameter(parameter.name, "tensor", parameter.direction, dtype, parameter.shape)
+    return ProgramParameter(parameter.name, "scalar", "in", dtype, None)
+
+
+def _check_tensor(program: str, parameter: ProgramParameter, argument: TensorArgument) -> None:
+    shape = parameter.shape
+    if shape is None:
+        raise TypeError(f"{program}: '{parameter.name}' is a scalar, found a tensor")
+    fits = len(shape) == len(argument.shape) and all(e in (-1, a) for e, a in zip(shape, argument.shape))
+    if not fits or argument.dtype != parameter.dtype:
+        raise TypeError(
+            f"{program}: '{parameter.name}' expects shape {shape} and dtype {parameter.dtype}, found "
+            f"{tuple(argument.shape)} and {argument.dtype}"
+        )
+
+
+def _scalar_word(program: str, parameter: ProgramParameter, value: int | float) -> int:
+    if parameter.kind == "tensor":
+        raise TypeError(f"{program}: '{parameter.name}' is a tensor, found {value!r}")
+    if parameter.dtype.is_float():
+        return float_word(round_literal(float(value), parameter.dtype))
+    if isinstance(value, float):
+        raise TypeError(f"{program}: '{parameter.name}' expects an integer ({parameter.dtype}), found {value!r}")
+    if parameter.dtype.category == "bool":
+        return int(bool(value))
+    bits = parameter.dtype.get_bit()
+    wrapped = int(value) & ((1 << bits) - 1)
+    signed = not parameter.dtype.is_unsigned_int() or bits == 64
+    return wrapped - (1 << bits) if signed and wrapped >> (bits - 1) else wrapped
+
+
+def load_program(build_dir: Path) -> LoadedProgram:
+    """Assemble the texts of ``build_dir``.
+
+    ``FileNotFoundError`` names a missing file; ``ValueError`` names the damaged one, its line and what is wrong.
+    """
+    manifest = read_manifest(Path(build_dir))
+    orchestration = _read(manifest.orchestration, None)
+    kernels = {entry.name: _read(entry.source, entry.core) for entry in manifest.kernels}
+    groups = {entry.name: Group(entry.name, entry.aic, entry.aiv, entry.lanes) for entry in manifest.groups}
+    loaded = LoadedProgram(orchestration, kernels, groups, manifest)
+    link(kernels.values())
+    interpreter()
+    return loaded
+
+
+def _read(path: Path, core: str | None) -> TileProgram:
+    unit = read_unit(path)
+    if not isinstance(unit, Unit) or unit.core != core:
+        wanted = "an orchestration" if core is None else f"an {core} kernel"
+        found = (
+            "a group"
+            if isinstance(unit, Group)
+            else "an orchestration"
+            if unit.core is None
+            else f"an {unit.core} kernel"
+        )
+        raise ValueError(f"{path}:1: expected {wanted}, found {found} (@{unit.name})")
+    return assemble(unit, path.read_text("utf-8"), str(path))
