@@ -45,7 +45,8 @@ TRACE_PC: Final = 0
 TRACE_VALID_ROWS: Final = 1
 TRACE_VALID_COLS: Final = 2
 TRACE_REPORT: Final = 3
-TRACE_SCALARS: Final = 7
+TRACE_SCALARS: Final = 7     # scalar instructions | slot of the tile written << TRACE_SLOT_SHIFT
+TRACE_SLOT_SHIFT: Final = 32
 TRACE_WORDS: Final = 8
 
 # Memory spaces: text name -> code (spec language 1.4)

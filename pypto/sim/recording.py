@@ -5,12 +5,18 @@ All arrays are ``int64`` unless stated. CSR pairs are named ``x_start`` (length 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.int64]
+FORMAT: Final = 1  # of the files that Recording.save writes
 
 # kinds of task
 AIV, AIC, MIX, DUMMY = 0, 1, 2, 3
@@ -29,8 +35,10 @@ EARLY_RESOLVE, SYNC_START, PREDICATE_FALSE = 1, 2, 4
 class ProgramRecord:
     """Static facts of one kernel program, one row per instruction (pc).
 
-    ``tiles`` rows: space code, byte offset, bytes, rows, cols, row stride (elements), dtype code, layout code.
-    ``mnemonic`` indexes ``mnemonics``; scalar instructions have pipe S and are not traced.
+    ``tiles`` rows: space code, byte offset, bytes, rows, cols, row stride (elements), dtype code, layout code, slots,
+    slot pitch (bytes). A tile with one slot may leave the last two out.
+    ``mnemonic`` indexes ``mnemonics``. Scalar instructions have pipe S and are not traced, except ``sload`` and
+    ``sstore``: they wait for a tile or for global memory.
     """
 
     name: str
@@ -68,7 +76,7 @@ class Recording:
     task_scope: Words               # nesting depth of its runtime scope
     deps_start: Words
     deps: Words                     # producers (task indices) per task
-    deps_kind: Words                # 0 inferred, 1 explicit
+    deps_kind: Words                # 0 inferred, 1 explicit, 2 creator of the tensor
     # subtasks: one per block and member core
     subtask_start: Words            # CSR per task
     subtask_program: Words
@@ -81,3 +89,64 @@ class Recording:
     arguments: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     allocations: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     """GM allocations: id, first address (stable, renumbered from 0 in order of appearance), bytes."""
+
+    def save(self, path: Path | str) -> None:
+        """Write an ``.npz`` file: every array under its name, the rest as JSON under ``facts``."""
+        arrays, facts = self._split()
+        data = np.frombuffer(json.dumps({"format": FORMAT, **facts}, sort_keys=True).encode(), np.uint8)
+        with open(path, "wb") as file:
+            np.savez_compressed(file, facts=data, **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path | str) -> Recording:
+        """Read what :meth:`save` wrote; ``ValueError`` names a file that is something else."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = dict(archive)
+            facts = json.loads(arrays.pop("facts").tobytes())
+        except (OSError, ValueError, KeyError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{path}: no recording: {error}") from None
+        if facts.pop("format", None) != FORMAT:
+            raise ValueError(f"{path}: a recording of another version; run the program again")
+        about = facts.pop("programs")
+        programs = [_join(ProgramRecord, f"programs.{index}.", arrays, one) for index, one in enumerate(about)]
+        recording: Recording = _join(cls, "", arrays, {**facts, "programs": programs})
+        return recording
+
+    def digest(self) -> str:
+        """Hash of the content: equal recordings, equal digests, on every machine and in every run."""
+        arrays, facts = self._split()
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        for name in sorted(arrays):
+            array = np.ascontiguousarray(arrays[name], "<i8")
+            digest.update(f"{name}{array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+    def _split(self) -> tuple[dict[str, Words], dict[str, Any]]:
+        arrays, facts = _take_apart(self, "")
+        programs = []
+        for index, program in enumerate(self.programs):
+            more, about = _take_apart(program, f"programs.{index}.")
+            arrays.update(more)
+            programs.append(about)
+        return arrays, {**facts, "programs": programs}
+
+
+def _take_apart(record: ProgramRecord | Recording, prefix: str) -> tuple[dict[str, Words], dict[str, Any]]:
+    """Arrays and plain values of a record; nested records are left out."""
+    arrays, facts = {}, {}
+    for item in fields(record):
+        value = getattr(record, item.name)
+        if isinstance(value, np.ndarray):
+            arrays[prefix + item.name] = value
+        elif item.name != "programs":
+            facts[item.name] = value
+    return arrays, facts
+
+
+def _join(kind: Any, prefix: str, arrays: Mapping[str, Words], facts: Mapping[str, Any]) -> Any:
+    names = [item.name for item in fields(kind)]
+    return kind(**{name: facts[name] if name in facts else arrays[prefix + name] for name in names})
