@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pypto.ir.operations import (
+    arrays,
+    bitwise,
     cast,
+    compare,
     creation,
+    crosscore,
     elementwise,
     expand,
+    gather,
     identity,
     mathematics,
     matmul,
     movement,
+    prefetch,
     reduction,
+    scatter,
+    sort,
+    synchronise,
     transform,
 )
 from pypto.ir.operations.calls import NAMESPACES, build, call, exists
@@ -24,7 +33,10 @@ from pypto.ir.operations.row import Builder, Expansion, Lowering, Operation
 from pypto.ir.operations.scalars import binary, scalar_cast, unary
 from pypto.ir.operations.table import define, find, register, row, rows
 
-FAMILIES = (cast, creation, elementwise, expand, identity, mathematics, matmul, movement, reduction, transform)
+FAMILIES = (
+    arrays, bitwise, cast, compare, creation, crosscore, elementwise, expand, gather, identity, mathematics, matmul,
+    movement, prefetch, reduction, scatter, sort, synchronise, transform,
+)
 
 __all__ = [
     "FAMILIES", "NAMESPACES", "Builder", "Emitter", "Expansion", "Lowered", "Lowering", "OperandTypeError",

@@ -1,4 +1,4 @@
-"""From a written call to an expression: resolve the name, bind the arguments, apply the type rule (spec ops 1.2-1.6)."""
+"""From a written call to an expression: resolve the name, bind the arguments, apply the type rule (spec ops 1.2)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pypto.ir.dtype import DataType
-from pypto.ir.nodes import Call, Expr, ScalarType, TensorType, TileType, Type
+from pypto.ir.nodes import ArrayType, Call, Expr, ScalarType, TensorType, TileType, Type
 from pypto.ir.operations import scalars, table
 from pypto.ir.operations.errors import OperandTypeError, OperandValueError
 from pypto.ir.operations.matmul import accumulator_dtype
 from pypto.ir.operations.parameters import REQUIRED, Dtype
 from pypto.ir.operations.row import Operation
+from pypto.ir.operations.scatter import update_arguments
 from pypto.ir.operations.show import show
 from pypto.ir.operations.unified import UNIFIED, Unified
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
 NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
-_SCALAR_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "max": "max", "min": "min"}
+_SCALAR_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SCALAR_FUNCTIONS = {"neg": "-", "abs": "abs", "not_": "not"}
 _INSTEAD_OF_LEFT_SCALAR = {
     "sub": "write pl.neg and pl.add instead", "div": "write pl.recip and pl.mul instead", "add": "swap the operands",
     "mul": "swap the operands",
 }
+_ELEMENTS = (TileType, TensorType, ArrayType)
+_INDEX_OPERANDS = frozenset({"mask", "tmp"})
 _MIXES_LEVELS = frozenset({"gather_row"})
 
 
@@ -40,6 +43,8 @@ def build(
     if "." in namespace or namespace.startswith("pld"):
         spelling = f"{namespace}.{name}"
     try:
+        if name == "scatter_update":
+            args, kwargs = update_arguments(args, kwargs)
         if namespace == "pl":
             return _build_promoted(name, args, kwargs, span)
         row = table.find(f"{namespace}.{name}")
@@ -54,12 +59,12 @@ def exists(namespace: str, name: str) -> bool:
     """Whether :func:`build` knows the name."""
     if namespace != "pl":
         return table.find(f"{namespace}.{name}") is not None
-    return name in UNIFIED or name in table.promoted() or name in _SCALAR_OPERATORS
+    return name in UNIFIED or name in table.promoted()
 
 
 def _spellings() -> list[str]:
     levels = [f"pl.{name}" for name in table.names() if name.partition(".")[0] in NAMESPACES]
-    return [*levels, *(f"pl.{name}" for name in (*UNIFIED, *table.promoted(), *_SCALAR_OPERATORS))]
+    return [*levels, *(f"pl.{name}" for name in (*UNIFIED, *table.promoted()))]
 
 
 # --- names under pl. --------------------------------------------------------------------------------------------------
@@ -69,9 +74,6 @@ def _build_promoted(name: str, args: Sequence[Any], kwargs: dict[str, Any], span
     unified = UNIFIED.get(name)
     if unified is not None:
         return _build_unified(unified, args, kwargs, span)
-    if name in ("max", "min"):
-        lhs, rhs = _bind_names(name, ("lhs", "rhs"), args, kwargs)
-        return scalars.binary(name, lhs, rhs, span)
     canonical = table.promoted().get(name)
     if canonical is None:
         raise table.unknown(f"pl.{name}", _spellings())
@@ -198,12 +200,9 @@ def call(row: Operation, given: Mapping[str, Any], span: Span = UNKNOWN_SPAN) ->
 
 
 def _paired(row: Operation, given: Mapping[str, Any]) -> Type | None:
-    """The type of the first tile or tensor operand: scalars take its dtype."""
-    for p in row.parameters:
-        value = given.get(p.name)
-        if _level(value):
-            return value.type  # type: ignore[union-attr]
-    return None
+    """The type of the operand whose dtype scalars take: the first tile, tensor or array that holds data."""
+    values = [given[p.name] for p in row.parameters if p.name in given and p.name not in _INDEX_OPERANDS]
+    return next((v.type for v in values if isinstance(v, Expr) and isinstance(v.type, _ELEMENTS)), None)
 
 
 def _scalar_row(row: Operation, second: Any) -> Operation:
@@ -232,9 +231,3 @@ def _bind(
     if missing:
         raise OperandTypeError(f"needs {', '.join(missing)}")
     return {name: given[name] for name in every if name in given}
-
-
-def _bind_names(name: str, names: tuple[str, ...], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    given = _bind(list(names), list(names), names, args, kwargs)
-    return tuple(given.values())
-

@@ -8,6 +8,7 @@ from pypto.ir.operations import results
 from pypto.ir.operations.convert import cast_chain
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import CastMode
+from pypto.ir.operations.results import dtype_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.table import define
 
@@ -30,7 +31,7 @@ def _tile(tile: TileType, target_type: DataType, mode: CastMode = "round") -> Ty
 def _hops(call: Call, b: Builder) -> Expr | None:
     """A conversion that the vector unit does not have, hop by hop with the same mode."""
     tile, mode = call.arguments["tile"], call.arguments["mode"]
-    chain = cast_chain(tile.type.dtype, call.arguments["target_type"], b.generation)
+    chain = cast_chain(dtype_of(tile), call.arguments["target_type"], b.generation)
     if len(chain) == 1:
         return None
     for step in chain:

@@ -25,6 +25,7 @@ from pypto.ir.dtype import (
 )  # fmt: skip
 from pypto.ir.nodes import Expr
 from pypto.ir.operations.errors import OperandValueError
+from pypto.ir.operations.results import dtype_of
 from pypto.ir.operations.row import Builder, Generation
 
 NATIVE: dict[Generation, dict[DataType, tuple[DataType, ...]]] = {
@@ -68,7 +69,7 @@ def cast_chain(source: DataType, target: DataType, generation: Generation) -> li
     chain = _chain(source, target, generation) or _chain(source, target, other)
     if chain is None:
         raise OperandValueError(
-            f"no conversion from {source.constant} to {target.constant} exists on {generation}; {_advice(source, target)}"
+            f"{generation} has no conversion from {source.constant} to {target.constant}; {_advice(source, target)}"
         )
     return list(chain)
 
@@ -139,7 +140,7 @@ def _holds(step: DataType, source: DataType) -> bool:
 
 def to_dtype(value: Expr, dtype: DataType, b: Builder, mode: str = "rint") -> Expr:
     """The tile ``value`` converted to ``dtype`` where it differs; one ``tile.cast`` per hop."""
-    source = value.type.dtype  # type: ignore[attr-defined]
+    source = dtype_of(value)
     if source == dtype:
         return value
     for step in widening_chain(source, dtype) or cast_chain(source, dtype, b.generation):
@@ -153,4 +154,4 @@ def _advice(source: DataType, target: DataType) -> str:
         hops = " then ".join(f"pl.{d.constant}" for d in path)
         return f"cast in steps: {hops}"
     sources = sorted({d.constant for table in NATIVE.values() for d, to in table.items() if target in to})
-    return f"{target.constant} is reached from {', '.join(sources)}" if sources else f"{target.constant} is no cast target"
+    return f"{target.constant} is reached from {', '.join(sources) or 'no dtype'}"

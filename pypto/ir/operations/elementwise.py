@@ -12,6 +12,7 @@ from pypto.ir.operations import dims, results
 from pypto.ir.operations.convert import to_dtype
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import ElementOrTensor, ElementScalar, scalar_dtype
+from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.scalars import scalar_cast
 from pypto.ir.operations.show import show
@@ -135,16 +136,16 @@ def _part_tiles(src0: TileType, src1: TileType) -> Type:
 def align(name: str, call: Call, b: Builder) -> Expr | None:
     """Real promotion and broadcasting for two tiles; equal operands need no help (spec ops 1.5, 1.7)."""
     lhs, rhs = call.arguments["lhs"], call.arguments["rhs"]
-    dtype = call.type.dtype  # type: ignore[attr-defined]
-    if lhs.type.dtype == rhs.type.dtype == dtype and lhs.type.shape == rhs.type.shape:
+    dtype = dtype_of(call)
+    if dtype_of(lhs) == dtype_of(rhs) == dtype and shape_of(lhs) == shape_of(rhs):
         return None
     lhs, rhs = to_dtype(lhs, dtype, b), to_dtype(rhs, dtype, b)
-    shape = call.type.shape  # type: ignore[attr-defined]
+    shape = shape_of(call)
     options = {key: value for key, value in call.arguments.items() if key not in ("lhs", "rhs")}
-    if name in _EXPANDABLE and lhs.type.shape == shape and len(shape) == 2 == len(rhs.type.shape):
+    if name in _EXPANDABLE and shape_of(lhs) == shape and len(shape) == 2 == len(shape_of(rhs)):
         suffix = {"maximum": "max", "minimum": "min"}.get(name, name)
         for axis, want in (("row", (shape[0], 1)), ("col", (1, shape[1]))):
-            if rhs.type.shape == want and shape != want:
+            if shape_of(rhs) == want and shape != want:
                 vector = {"row": "row_vec", "col": "col_vec"}[axis]
                 return b.tile(f"{axis}_expand_{suffix}", **{"tile": lhs, vector: rhs})
     return b.tile(name, lhs=spread(lhs, shape, b), rhs=spread(rhs, shape, b), **options)
@@ -152,7 +153,7 @@ def align(name: str, call: Call, b: Builder) -> Expr | None:
 
 def spread(source: Expr, shape: Sequence[int], b: Builder) -> Expr:
     """A tile with unit axes copied out to a full two-axis shape."""
-    own = source.type.shape  # type: ignore[attr-defined]
+    own = shape_of(source)
     if own == tuple(shape):
         return source
     if len(shape) != 2:
@@ -162,8 +163,8 @@ def spread(source: Expr, shape: Sequence[int], b: Builder) -> Expr:
     rows, cols = shape
     if len(own) < 2:
         source = b.tile("reshape", tile=source, shape=(1,) * (2 - len(own)) + own)
-        own = source.type.shape  # type: ignore[attr-defined]
-    dtype = source.type.dtype  # type: ignore[attr-defined]
+        own = shape_of(source)
+    dtype = dtype_of(source)
     if own[1] == 1 and cols > 1:
         target = b.create_tile((own[0], cols), dtype)
         source = b.tile("row_expand", target=target, row_vec=source)
@@ -175,7 +176,7 @@ def spread(source: Expr, shape: Sequence[int], b: Builder) -> Expr:
 def convert_scalar(name: str, call: Call, b: Builder) -> Expr | None:
     """The scalar in the dtype of the tile, the tile in the dtype of the result (spec ops 1.6)."""
     given = dict(call.arguments)
-    dtype = call.type.dtype  # type: ignore[attr-defined]
+    dtype = dtype_of(call)
     tile = to_dtype(given["lhs"], dtype, b)
     scalar = scalar_cast(given["rhs"], dtype)
     if tile is given["lhs"] and scalar is given["rhs"]:
@@ -186,7 +187,7 @@ def convert_scalar(name: str, call: Call, b: Builder) -> Expr | None:
 def promoted_form(name: str, call: Call, b: Builder) -> Expr:
     """A tensor form in a kernel: both operands really converted to the declared result dtype (spec ops 1.5)."""
     lhs, rhs = call.arguments["lhs"], call.arguments["rhs"]
-    dtype = call.type.dtype  # type: ignore[attr-defined]
+    dtype = dtype_of(call)
     if not isinstance(rhs.type, (TensorType, TileType)):
         scalar_name = {"maximum": "maximums", "minimum": "minimums"}.get(name, name)
         return b.tile(scalar_name, lhs=to_dtype(lhs, dtype, b), rhs=scalar_cast(rhs, dtype))
@@ -195,13 +196,13 @@ def promoted_form(name: str, call: Call, b: Builder) -> Expr:
 
 def _div_form(call: Call, b: Builder) -> Expr:
     """Division broadcasts like the others although the tile row does not."""
-    dtype = call.type.dtype  # type: ignore[attr-defined]
-    shape = results.static(call.type.shape)  # type: ignore[attr-defined]
+    dtype = dtype_of(call)
+    shape = results.static(shape_of(call))
     lhs, rhs = (to_dtype(call.arguments[key], dtype, b) for key in ("lhs", "rhs"))
-    if lhs.type.shape == shape and len(shape) == 2 == len(rhs.type.shape) and dtype.is_float():  # type: ignore[attr-defined]
-        if rhs.type.shape == (shape[0], 1) and shape[1] > 1:  # type: ignore[attr-defined]
+    if shape_of(lhs) == shape and len(shape) == 2 == len(shape_of(rhs)) and dtype.is_float():
+        if shape_of(rhs) == (shape[0], 1) and shape[1] > 1:
             return b.tile("row_expand_div", tile=lhs, row_vec=rhs)
-        if rhs.type.shape == (1, shape[1]) and shape[0] > 1:  # type: ignore[attr-defined]
+        if shape_of(rhs) == (1, shape[1]) and shape[0] > 1:
             return b.tile("col_expand_div", tile=lhs, col_vec=rhs)
     high_precision = call.arguments["high_precision"]
     return b.tile("div", lhs=spread(lhs, shape, b), rhs=spread(rhs, shape, b), high_precision=high_precision)
@@ -269,7 +270,7 @@ define("tile.rems", _rems, promoted=("rems",), kind="elementwise", spec="4", exp
 
 
 def _align_three(name: str, call: Call, b: Builder) -> Expr | None:
-    dtype, shape = call.type.dtype, call.type.shape  # type: ignore[attr-defined]
+    dtype, shape = dtype_of(call), shape_of(call)
     given = dict(call.arguments)
     for key, value in given.items():
         if isinstance(value.type, TileType):

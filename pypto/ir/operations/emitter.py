@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pypto.ir.dtype import DataType
-from pypto.ir.enums import MemorySpace
-from pypto.ir.nodes import Assign, Call, Evaluate, Expr, If, NoneType, Stmt, Var
-from pypto.ir.operations import calls, table
+from pypto.ir.dtype import INDEX, DataType
+from pypto.ir.enums import ForKind, MemorySpace
+from pypto.ir.nodes import Assign, Call, Evaluate, Expr, For, If, NoneType, ScalarType, Stmt, Var, index
+from pypto.ir.operations import calls, dims, scalars, table
 from pypto.ir.operations.row import Generation, Operation
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
@@ -57,6 +57,20 @@ class Emitter:
     def create_tile(self, shape: Sequence[int], dtype: DataType, space: MemorySpace = MemorySpace.Vec) -> Expr:
         """Append an uninitialised tile."""
         return self.tile("create", shape=tuple(shape), dtype=dtype, target_memory=space)
+
+    def scalar(self, op: str, left: Expr | int, right: Expr | int) -> Expr:
+        """The scalar expression ``left op right`` in 64 bits."""
+        a, b = (dims.as_index(side) for side in (left, right))
+        return scalars.binary(op, a, b, self.span)
+
+    def repeat(self, count: int, body: Callable[[Expr], None]) -> None:
+        """Append a sequential loop over 0 ... count-1."""
+        var = Var(self.fresh("row"), ScalarType(INDEX), self.span)
+        outer, self.statements = self.statements, []
+        body(var)
+        written, self.statements = self.statements, outer
+        bounds = (index(0), index(count), index(1))
+        self.statements.append(For(ForKind.Sequential, var, *bounds, written, span=self.span))
 
     def either(self, condition: Expr, then: Callable[[], Expr], otherwise: Callable[[], Expr]) -> Expr:
         """Append ``if condition`` with two arms that update one value in place, and return that value."""

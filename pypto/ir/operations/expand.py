@@ -11,6 +11,7 @@ from pypto.ir.operations import dims, results
 from pypto.ir.operations.convert import to_dtype
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import ElementScalar, scalar_dtype
+from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.scalars import scalar_cast
 from pypto.ir.operations.show import show
@@ -42,7 +43,8 @@ def _need_row(target: results.Shaped, vector: results.Shaped, name: str) -> None
         raise OperandValueError(f"col_vec must have one row, got a {show(vector)}")
     if dims.differ(vector.shape[-1], target.shape[-1]):
         raise OperandValueError(
-            f"col_vec has {dims.text(vector.shape[-1])} columns and {name} {dims.text(target.shape[-1])}; they must agree"
+            f"col_vec has {dims.text(vector.shape[-1])} columns and {name} {dims.text(target.shape[-1])}; "
+            "they must agree"
         )
 
 
@@ -123,9 +125,9 @@ def _expand_clone(src: TensorType, target: TensorType) -> Type:
 
 def _align(name: str, operands: tuple[str, str], call: Call, b: Builder) -> Expr | None:
     """Mixed dtypes are really promoted (spec ops 1.5); equal ones need no help."""
-    dtype = call.type.dtype  # type: ignore[attr-defined]
+    dtype = dtype_of(call)
     given = {key: value for key, value in call.arguments.items() if value is not None}
-    if all(given[key].type.dtype == dtype for key in operands):
+    if all(dtype_of(given[key]) == dtype for key in operands):
         return None
     return b.tile(name, **{**given, **{key: to_dtype(given[key], dtype, b) for key in operands}})
 
@@ -133,37 +135,37 @@ def _align(name: str, operands: tuple[str, str], call: Call, b: Builder) -> Expr
 def _row_add(call: Call, b: Builder) -> Expr | None:
     """A vector one 32-byte line wide repeats along the row: written as one column expansion per line."""
     tile, vector = call.arguments["tile"], call.arguments["row_vec"]
-    line = vector.type.shape[-1]
-    cols = tile.type.shape[-1]
+    line = shape_of(vector)[-1]
+    cols = shape_of(tile)[-1]
     if line == 1:
         return None
     if cols == line:
         return b.tile("add", lhs=tile, rhs=vector)
-    target = b.create_tile(tile.type.shape, tile.type.dtype)
+    target = b.create_tile(shape_of(tile), dtype_of(tile))
     for start in range(0, cols, line):
         width = min(line, cols - start)
-        piece = b.tile("slice", tile=vector, shape=(tile.type.shape[0], width), offset=(0, 0))
+        piece = b.tile("slice", tile=vector, shape=(shape_of(tile)[0], width), offset=(0, 0))
         target = b.tile("assemble", target=target, source=piece, offset=(0, start))
     return b.tile("add", lhs=tile, rhs=target)
 
 
 def _row_add_form(call: Call, b: Builder) -> Expr:
     """The tensor form takes dtypes the tile row does not (BF16): those go through the plain addition."""
-    dtype = call.type.dtype  # type: ignore[attr-defined]
+    dtype = dtype_of(call)
     tensor, vector = (to_dtype(call.arguments[key], dtype, b) for key in ("tensor", "row_vec"))
     if dtype in _ROW_ADD_DTYPES:
         return b.tile("row_expand_add", tile=tensor, row_vec=vector)
-    wide = b.create_tile(tensor.type.shape, dtype)  # type: ignore[attr-defined]
+    wide = b.create_tile(shape_of(tensor), dtype)
     return b.tile("add", lhs=tensor, rhs=b.tile("row_expand", target=wide, row_vec=vector))
 
 
 def _fill(call: Call, b: Builder) -> Expr | None:
-    dtype = call.type.dtype  # type: ignore[attr-defined]
+    dtype = dtype_of(call)
     target, scalar = call.arguments["target"], scalar_cast(call.arguments["scalar"], dtype)
-    if target.type.dtype == dtype and scalar is call.arguments["scalar"]:
+    if dtype_of(target) == dtype and scalar is call.arguments["scalar"]:
         return None
-    if target.type.dtype != dtype:
-        target = b.create_tile(target.type.shape, dtype)
+    if dtype_of(target) != dtype:
+        target = b.create_tile(shape_of(target), dtype)
     return b.tile("expands", target=target, scalar=scalar)
 
 

@@ -38,7 +38,9 @@ def instruction_of(call: Call) -> Lowered | None:
     if rule is None:
         return None
     operands = [_operand(row, call, name) for name in rule.operands]
-    attributes = {name: _attribute(rule.instruction, name, _value(call, source)) for name, source in rule.attributes.items()}
+    attributes = {
+        name: _attribute(rule.instruction, name, _value(call, source)) for name, source in rule.attributes.items()
+    }
     destination = call.arguments[rule.destination] if rule.destination else None
     results = len(call.type.items) if isinstance(call.type, TupleType) else 1
     present = tuple(operand for operand in operands if operand is not None)

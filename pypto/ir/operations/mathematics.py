@@ -10,12 +10,14 @@ from pypto.ir.nodes import Call, Expr, TensorType, TileType, Type
 from pypto.ir.operations import results
 from pypto.ir.operations.convert import to_dtype
 from pypto.ir.operations.parameters import FloatElement
+from pypto.ir.operations.results import dtype_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.table import define
 
 _FORMULAS = {
     "neg": "-x", "abs": "|x|", "exp": "e ** x", "log": "ln x", "sqrt": "square root of x",
-    "rsqrt": "1 / square root of x", "recip": "1 / x", "sin": "sin x", "cos": "cos x", "not_": "bitwise complement of x",
+    "rsqrt": "1 / square root of x", "recip": "1 / x", "sin": "sin x", "cos": "cos x",
+    "not_": "bitwise complement of x",
 }
 _FLOAT_OF_INT = frozenset({"exp", "sqrt", "rsqrt", "recip"})
 _LEGAL = {"log": (FP16, FP32), "sin": (FP32,), "cos": (FP32,), "not_": (INT16, UINT16)}
@@ -77,16 +79,16 @@ def _prelu(tile: TileType, slope: TileType, tmp: TileType) -> Type:
 def _through_float(name: str, call: Call, b: Builder) -> Expr:
     """A tensor form in a kernel; integers become FP32 first where the result is declared FP32 (spec ops 1.12)."""
     source = call.arguments["input"]
-    return b.tile(name, tile=to_dtype(source, call.type.dtype, b))  # type: ignore[attr-defined]
+    return b.tile(name, tile=to_dtype(source, dtype_of(call), b))
 
 
 def _integer_tile(name: str, call: Call, b: Builder) -> Expr | None:
     """An integer tile keeps its dtype: computed in FP32, truncated back."""
     tile = call.arguments["tile"]
-    if tile.type.dtype.is_float():
+    if dtype_of(tile).is_float():
         return None
     precise = b.tile(name, tile=to_dtype(tile, FP32, b))
-    return to_dtype(precise, tile.type.dtype, b, mode="trunc")
+    return to_dtype(precise, dtype_of(tile), b, mode="trunc")
 
 
 def _row(name: str) -> None:

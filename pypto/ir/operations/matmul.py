@@ -13,6 +13,7 @@ from pypto.ir.nodes import Call, Const, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import AccumulatePhase, Scalar
+from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define
@@ -263,10 +264,10 @@ def _accumulate(call: Call, b: Builder) -> Expr | None:
 
 def _batch(name: str, call: Call, b: Builder) -> Expr | None:
     """One product per batch index; leading axes of extent 1 repeat."""
-    lhs, rhs, shape = call.arguments["lhs"], call.arguments["rhs"], call.type.shape  # type: ignore[attr-defined]
+    lhs, rhs, shape = call.arguments["lhs"], call.arguments["rhs"], shape_of(call)
     if len(shape) == 2:
         return b.tile(name, **call.arguments)
-    acc = call.arguments.get("acc") or b.create_tile(shape, call.type.dtype, MemorySpace.Acc)  # type: ignore[attr-defined]
+    acc = call.arguments.get("acc") or b.create_tile(shape, dtype_of(call), MemorySpace.Acc)
     matrix = (1,) * (len(shape) - 2)
     for at in indices(*map(range, shape[:-2])):
         a, c = _matrix(lhs, at, b), _matrix(rhs, at, b)
@@ -282,7 +283,7 @@ def _batch(name: str, call: Call, b: Builder) -> Expr | None:
 
 def _matrix(value: Expr, at: Sequence[int], b: Builder) -> Expr:
     """The matrix of a stack at a batch index, with broadcast axes at 0."""
-    shape = value.type.shape  # type: ignore[attr-defined]
+    shape = shape_of(value)
     lead = len(shape) - 2
     if lead == 0:
         return value
@@ -303,7 +304,8 @@ define("tile.matmul_into", _matmul_into, **_MM, lowering=Lowering("tmatmul", ("l
        summary="acc = matrix product, written by the expansion of matmul_acc")
 define("tile.matmul_bias", _matmul_bias, promoted=("matmul_bias",), **_MM,
        lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias")), summary="matrix product + bias[0,j]")
-define("tile.batch_matmul", _batch_matmul, **_MM, expand=partial(_batch, "matmul"), summary="one product per batch index")
+define("tile.batch_matmul", _batch_matmul, **_MM, expand=partial(_batch, "matmul"),
+       summary="one product per batch index")
 define("tile.batch_matmul_acc", _batch_matmul_acc, **_MM, expand=partial(_batch, "matmul_acc"),
        summary="acc += one product per batch index")
 define("tile.gemv", _gemv, promoted=("gemv",), **_MM, lowering=Lowering("tgemv", ("lhs", "rhs")),

@@ -99,7 +99,7 @@ def move(
 ) -> TileType:
     if target_memory in _SCALE_SPACES:
         if len(tile.shape) != 2 or tile.dtype not in (UINT8, FP8E8M0):
-            raise OperandValueError(f"{target_memory.name} takes a UINT8 or FP8E8M0 tile with two axes, got a {show(tile)}")
+            raise OperandValueError(f"{target_memory.name} takes UINT8 or FP8E8M0 with two axes, got a {show(tile)}")
         if tile.space not in (None, MemorySpace.Mat):
             raise OperandValueError(f"{target_memory.name} is filled from Mat, the tile is in {tile.space.name}")
         if blayout is not None or slayout is not None:
@@ -173,7 +173,8 @@ def _need_element(source: Shaped, indices: Sequence[Dim], name: str) -> None:
     for axis, (at, extent) in enumerate(zip(indices, source.shape)):
         if dims.less(at, 0) or dims.at_most(extent, at):
             raise OperandValueError(
-                f"{name}[{axis}] is {dims.text(at)}; legal for the {show(source)}: 0 to {dims.text(dims.sub(extent, 1))}"
+                f"{name}[{axis}] is {dims.text(at)}; legal for the {show(source)}: "
+                f"0 to {dims.text(dims.sub(extent, 1))}"
             )
 
 

@@ -70,15 +70,18 @@ class Element(Kind):
 
     literal: DataType | None = None
     accepts_operand: bool = False
-    numbers: bool = True
+    retype_all: bool = False
 
     def read(self, value: Any, paired: Type | None) -> Any:
         if self.accepts_operand and isinstance(value, Expr) and isinstance(value.type, (TensorType, TileType)):
             return value
-        if isinstance(value, (bool, int, float)) and self.numbers:
+        if isinstance(value, (bool, int, float)):
             value = Const(value, FP32 if isinstance(value, float) else INDEX)
         expr = scalar_argument(value)
-        target = self.literal or (paired.dtype if isinstance(paired, (TensorType, TileType)) else None)
+        paired_dtype = paired.dtype if isinstance(paired, (TensorType, TileType, ArrayType)) else None
+        target = self.literal or paired_dtype
+        if self.retype_all and isinstance(expr, Const) and target is not None:
+            return _exact_literal(expr, target)
         return retype_literal(expr, target)
 
     def seen(self, stored: Any) -> Any:
@@ -258,6 +261,7 @@ class Anything(Kind):
 
 ElementScalar = Annotated[Expr, Element()]
 ElementOrTensor = Annotated[Expr | TensorType, Element(accepts_operand=True)]
+ExactElement = Annotated[Expr, Element(retype_all=True)]
 FloatElement = Annotated[Expr, Element(FP32)]
 AnyScalar = Annotated[Expr, Scalar()]
 IndexScalar = Annotated[Dim, Index()]
@@ -270,6 +274,8 @@ Axes = Annotated[tuple[int, ...], Integers()]
 Word32 = Annotated[Expr, Scalar((), INT32)]
 PadChoice = Annotated[PadValue, Pad()]
 AccumulatePhase = Annotated[str, Option((str,), ("unspecified", "partial", "final"))]
+Coalesce = Annotated[str, Code(("row", "elem"))]
+OutOfRange = Annotated[str, Code(("undefined", "clamp", "wrap", "zero"))]
 CastMode = Annotated[str, Code(("none", "rint", "round", "floor", "ceil", "trunc", "odd"))]
 Comparison = Annotated[int, Code(("eq", "ne", "lt", "le", "gt", "ge"), as_number=True)]
 ComparisonName = Annotated[str, Code(("eq", "ne", "lt", "le", "gt", "ge"))]
@@ -394,6 +400,8 @@ def scalar_dtype(expr: Expr) -> DataType:
 def retype_literal(expr: Expr, target: DataType | None) -> Expr:
     """Spec ops 1.6: an untyped integer takes the dtype of its tile or tensor; a run-time INDEX must be cast."""
     dtype = scalar_dtype(expr)
+    if dtype == target:
+        return expr
     if isinstance(expr, Const) and dtype in (INDEX, BOOL) and expr.value is not None and target is not None:
         number = int(expr.value)
         return Const(float(number) if target.is_float() else number, target, expr.span)
@@ -401,6 +409,19 @@ def retype_literal(expr: Expr, target: DataType | None) -> Expr:
         name = target.constant if target is not None else "INT32"
         raise OperandValueError(f"is a run-time INDEX scalar; convert it with pl.cast(..., pl.{name}) first")
     return expr
+
+
+def _exact_literal(expr: Const, target: DataType) -> Expr:
+    """Any literal in the dtype of the elements; a fraction has no integer dtype."""
+    if expr.value is None:
+        raise OperandTypeError("needs a number, got None")
+    if target.is_int() and float(expr.value) != int(expr.value):
+        raise OperandValueError(f"is {expr.value}, which {target.constant} cannot hold")
+    if target.is_float():
+        return Const(float(expr.value), target, expr.span)
+    bits = target.get_bit()
+    word = int(expr.value) & ((1 << bits) - 1)
+    return Const(word - (1 << bits) if target.is_signed_int() and word >> (bits - 1) else word, target, expr.span)
 
 
 def index_argument(value: Any, dtypes: tuple[DataType, ...]) -> Dim:

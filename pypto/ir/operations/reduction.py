@@ -8,6 +8,7 @@ from pypto.ir.dtype import FP16, FP32, INT16, INT32
 from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandValueError
+from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define
@@ -18,8 +19,8 @@ _ROW_MIN_DTYPES = (FP16, FP32, INT16, INT32)
 
 def _reduced(source: results.Shaped, axis: int) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
     """Shape and valid shape with one axis reduced to 1; ``ValueError`` when there is provably nothing to reduce."""
-    for position, valid in enumerate(source.valid_shape):
-        if dims.equal(valid, 0):
+    for position, extent in enumerate(source.valid_shape):
+        if dims.equal(extent, 0):
             raise OperandValueError(f"axis {position} of the {show(source)} has no valid element")
     shape, valid = list(source.shape), list(source.valid_shape)
     shape[axis] = valid[axis] = 1
@@ -80,24 +81,24 @@ def _col_sum(tile: TileType, tmp_tile: TileType | None = None) -> Type:
 def _with_scratch(name: str, call: Call, b: Builder) -> Expr:
     """A tensor reduction in a kernel: the scratch tile that the instruction asks for is made here."""
     source = call.arguments["input"]
-    scratch = b.create_tile(source.type.shape, source.type.dtype)
+    scratch = b.create_tile(shape_of(source), dtype_of(source))
     return b.tile(name, tile=source, tmp_tile=scratch)
 
 
 def _columns(name: str, call: Call, b: Builder) -> Expr:
     """A tensor column reduction: axis -2, so every leading index is a block of rows of its own."""
     source = call.arguments["input"]
-    shape = source.type.shape
+    shape = shape_of(source)
     needs_scratch = name.startswith("col_arg")
     if len(shape) == 2:
         return _with_scratch(name, call, b) if needs_scratch else b.tile(name, tile=source)
     rows, cols = shape[-2:]
     batch = results.static((dims.product(shape[:-2]),))[0]
     flat = b.tile("reshape", tile=source, shape=(batch * rows, cols))
-    target = b.create_tile((batch, cols), call.type.dtype)  # type: ignore[attr-defined]
+    target = b.create_tile((batch, cols), dtype_of(call))
     for index in range(batch):
         block = b.tile("slice", tile=flat, shape=(rows, cols), offset=(index * rows, 0))
-        extra = {"tmp_tile": b.create_tile((rows, cols), source.type.dtype)} if needs_scratch else {}
+        extra = {"tmp_tile": b.create_tile((rows, cols), dtype_of(source))} if needs_scratch else {}
         target = b.tile("assemble", target=target, source=b.tile(name, tile=block, **extra), offset=(index, 0))
     return b.tile("reshape", tile=target, shape=(*shape[:-2], 1, cols))
 
@@ -105,7 +106,7 @@ def _columns(name: str, call: Call, b: Builder) -> Expr:
 def _first_axis(name: str, call: Call, b: Builder) -> Expr | None:
     """A tile with more axes reduces axis 0: as two axes, the rest of the axes are one."""
     tile = call.arguments["tile"]
-    shape = tile.type.shape
+    shape = shape_of(tile)
     if len(shape) == 2:
         return None
     flat = b.tile("reshape", tile=tile, shape=(shape[0], results.static((dims.product(shape[1:]),))[0]))

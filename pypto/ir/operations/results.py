@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import MemorySpace, TensorLayout
-from pypto.ir.nodes import Dim, TensorType, TensorView, TileType, TileView
+from pypto.ir.nodes import Call, Dim, Expr, TensorType, TensorView, TileType, TileView
 from pypto.ir.operations import dims
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.show import show
 
-Shaped = Union[TensorType, TileType]
+Shaped = TensorType | TileType
 
 
 def promote(left: DataType, right: DataType) -> DataType:
@@ -95,6 +94,20 @@ def static(shape: Sequence[Dim]) -> tuple[int, ...]:
     if None in known:
         raise OperandValueError(f"shape {dims.listing(shape)} must be static")
     return tuple(extent for extent in known if extent is not None)
+
+
+def shape_of(value: Expr | Call) -> tuple[int, ...]:
+    """The static shape of a tile, or of a tensor held on chip."""
+    if not isinstance(value.type, (TensorType, TileType)):
+        raise OperandValueError(f"needs a tile, got a {show(value.type)}")
+    return static(value.type.shape)
+
+
+def dtype_of(value: Expr | Call) -> DataType:
+    """The element dtype of a tile or tensor."""
+    if not isinstance(value.type, (TensorType, TileType)):
+        raise OperandValueError(f"needs a tile, got a {show(value.type)}")
+    return value.type.dtype
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

@@ -24,10 +24,10 @@ class Lowering:
 
     ``operands`` name parameters in the order they follow the destination; a list-valued parameter becomes a list
     operand and a missing optional one is left out. ``x.shape`` and ``x.valid`` are the extents of ``x`` (``result``: of
-    the call), ``x.row`` and ``x.col`` the two parts of an offset list into the destination, ``x|y`` is ``y`` where ``x``
-    was not given. An attribute maps to a parameter name (``str``) or a constant (``int``). ``destination`` names the
-    parameter updated in place; ``None`` asks for a new tile of the result type. ``scratch`` parameters never become
-    operands. ``may_share=False``: the result must not occupy the buffer of an operand (spec ops 1.11).
+    the call), ``x.row`` and ``x.col`` the two parts of an offset list into the destination, ``x|y`` is ``y`` where
+    ``x`` was not given. An attribute maps to a parameter name (``str``) or a constant (``int``). ``destination``
+    names the parameter updated in place; ``None`` asks for a new tile of the result type. ``scratch`` parameters never
+    become operands. ``may_share=False``: the result must not occupy the buffer of an operand (spec ops 1.11).
     :func:`pypto.ir.operations.lower.instruction_of` resolves all of this for one call.
     """
 
@@ -50,6 +50,12 @@ class Builder(Protocol):
     def create_tile(self, shape: Sequence[int], dtype: DataType, space: MemorySpace = MemorySpace.Vec) -> Expr:
         """Append an uninitialised tile: scratch, or a destination updated in place."""
 
+    def scalar(self, op: str, left: Expr | int, right: Expr | int) -> Expr:
+        """The scalar expression ``left op right`` in 64 bits."""
+
+    def repeat(self, count: int, body: Callable[[Expr], None]) -> None:
+        """Append a loop over 0 ... count-1; ``body`` writes one iteration for the loop variable."""
+
     def either(self, condition: Expr, then: Callable[[], Expr], otherwise: Callable[[], Expr]) -> Expr:
         """Append a branch whose two arms update one value in place, and return that value."""
 
@@ -65,7 +71,8 @@ class Operation:
     ``infer`` takes the arguments as the rule sees them (operands as types, extents as ``int`` where known) and returns
     the result type, or an expression that replaces the call. ``scalar_form`` is the row that takes over when the second
     operand is a scalar. ``view_of`` names the operand whose bytes the result shares. ``tile_form`` (tensor rows): the
-    tile row that does the work in a kernel, or a function that writes it.
+    tile row that does the work in a kernel, or a function that writes it; it gets the call with every tensor operand
+    replaced by the tile that holds it, except those in ``stays_in_memory``, which are used in GM.
     """
 
     name: str
@@ -79,10 +86,11 @@ class Operation:
     tile_form: str | Expansion | None = None
     scalar_form: str | None = None
     view_of: str | None = None
+    stays_in_memory: tuple[str, ...] = ()
 
     @property
     def namespace(self) -> str:
-        return self.name.partition(".")[0]
+        return self.name.rpartition(".")[0]
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter called ``name``, or ``None``."""

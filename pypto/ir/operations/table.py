@@ -69,4 +69,5 @@ def promoted() -> dict[str, str]:
 
 def unknown(spelling: str, candidates: list[str]) -> UnknownOperationError:
     """The error for a name that is nowhere, with the closest of ``candidates``."""
-    return UnknownOperationError(spelling, tuple(difflib.get_close_matches(spelling, sorted(set(candidates)), n=2, cutoff=0.6)))
+    nearest = difflib.get_close_matches(spelling, sorted(set(candidates)), n=2, cutoff=0.6)
+    return UnknownOperationError(spelling, tuple(nearest))

@@ -26,6 +26,7 @@ from pypto.ir.operations import dims, results, windows
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.movement import tile_with_valid, with_valid
 from pypto.ir.operations.parameters import Axes, Axis, Dims, IndexScalar, PadChoice, PositiveDims, StaticDims
+from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define
@@ -44,9 +45,9 @@ def _kept_axes(
         raise OperandValueError(f"drop_dims {list(drop or ())} names an axis twice")
     for axis in dropped:
         if shape[axis] != 1 or valid[axis] != 1:
-            raise OperandValueError(f"drop_dims names axis {axis} of {dims.listing(shape)}; only a valid axis of 1 can go")
+            raise OperandValueError(f"drop_dims names axis {axis} of {dims.listing(shape)}; only axes of 1 can go")
     if dropped and len(dropped) == len(shape) and isinstance(source, TensorType):
-        raise OperandValueError(f"drop_dims would drop every axis of {dims.listing(shape)}; use pl.read for one element")
+        raise OperandValueError(f"drop_dims drops every axis of {dims.listing(shape)}; use pl.read for one element")
     return [axis for axis in range(len(shape)) if axis not in dropped]
 
 
@@ -236,7 +237,7 @@ def transpose_tile(tile: TileType, axis1: Axis, axis2: Axis, tmp_tile: TileType 
 def _transpose_stack(call: Call, b: Builder) -> Expr | None:
     """Above two axes: the last two are one stack of matrices, other pairs go row by row."""
     tile = call.arguments["tile"]
-    rank = len(tile.type.shape)
+    rank = len(shape_of(tile))
     pair = {call.arguments[key] % rank for key in ("axis1", "axis2")}
     if rank == 2 or pair == {rank - 2, rank - 1}:
         return None
@@ -246,13 +247,13 @@ def _transpose_stack(call: Call, b: Builder) -> Expr | None:
 
 def _transpose_outer(tile: Expr, first: int, second: int, b: Builder) -> Expr:
     """Swap an axis that is not one of the last two: every row (or block) is copied to its new place."""
-    shape = tile.type.shape  # type: ignore[attr-defined]
+    shape = shape_of(tile)
     target_shape = results.static(_swap(shape, first, second))
     if second == len(shape) - 1:
         raise OperandValueError(
             f"axes {first} and {second} of {dims.listing(shape)}: the last axis can only be swapped with the one before"
         )
-    target = b.create_tile(target_shape, tile.type.dtype)  # type: ignore[attr-defined]
+    target = b.create_tile(target_shape, dtype_of(tile))
     block = (*(1,) * (second + 1), *shape[second + 1 :])
     for at in _positions(shape[: second + 1]):
         zeros = (0,) * (len(shape) - second - 1)
@@ -312,7 +313,8 @@ def _reinterpreted(
             raise OperandValueError("shape= needs a fully valid operand; leave it out to scale the last axis")
         if dims.differ(dims.mul(dims.product(data.shape), own), dims.mul(dims.product(shape), other)):
             raise OperandValueError(
-                f"{dims.listing(data.shape)} {data.dtype.constant} and {dims.listing(shape)} {dtype.constant} differ in bytes"
+                f"{dims.listing(data.shape)} {data.dtype.constant} and {dims.listing(shape)} {dtype.constant} "
+                "differ in bytes"
             )
         return tuple(shape), None
     last, last_valid = (_scaled(extent, own, other, data) for extent in (data.shape[-1], data.valid_shape[-1]))
@@ -324,7 +326,9 @@ def _scaled(extent: Dim, own: int, other: int, data: results.Shaped) -> Dim:
         return dims.mul(extent, own // other)
     known = dims.constant(extent)
     if known is not None and known * own % other:
-        raise OperandValueError(f"{known} columns of {data.dtype.constant} are {known * own} bytes, no multiple of {other}")
+        raise OperandValueError(
+            f"{known} columns of {data.dtype.constant} are {known * own} bytes, no multiple of {other}"
+        )
     return dims.floor_div(extent, other // own)
 
 
@@ -351,7 +355,7 @@ def view_tensor(
 ) -> TensorType:
     if shape is None and layout is None:
         raise OperandValueError("needs shape or layout")
-    if layout not in (None, TensorLayout.ND, TensorLayout.DN) or tensor.layout not in (TensorLayout.ND, TensorLayout.DN):
+    if not {layout or TensorLayout.ND, tensor.layout} <= {TensorLayout.ND, TensorLayout.DN}:
         raise OperandValueError("layout is limited to ND and DN")
     target = tensor.layout if layout is None else layout
     rank = len(shape or tensor.shape)
@@ -458,20 +462,22 @@ define("tile.transpose_view", transpose_view, **_VIEW, view_of="tile", summary="
 define("tensor.concat", concat_tensor, **_VIEW, tile_form="tile.concat", summary="columns of src0, then of src1")
 define("tile.concat", concat_tile, **_VIEW, lowering=Lowering("tconcat", ("src0", "src1"), may_share=False),
        summary="columns of src0, then of src1")
-define("tensor.reinterpret_view", reinterpret_tensor, **_VIEW, view_of="data", summary="the same bytes as another dtype",
-       tile_form="tile.reinterpret_view")
+define("tensor.reinterpret_view", reinterpret_tensor, **_VIEW, view_of="data",
+       tile_form="tile.reinterpret_view", summary="the same bytes as another dtype")
 define("tile.reinterpret_view", reinterpret_tile, **_VIEW, view_of="data", summary="the same bytes as another dtype")
 define("tensor.view", view_tensor, **_VIEW, view_of="tensor", summary="another shape or layout over the same bytes")
 define("tensor.set_validshape", set_valid_tensor, **_VIEW, view_of="tensor", tile_form="tile.set_validshape",
        summary="another valid shape, no data moved")
 define("tile.set_validshape", set_valid_tile, **_VIEW, view_of="tile", summary="another valid shape, no data moved",
        lowering=Lowering("setvalid", ("valid_rows", "valid_cols"), destination="tile"))
-define("tensor.fillpad", fillpad_tensor, **_VIEW, tile_form="tile.fillpad", summary="the pad value outside the valid region")
+define("tensor.fillpad", fillpad_tensor, **_VIEW, tile_form="tile.fillpad",
+       summary="the pad value outside the valid region")
 define("tile.fillpad", fillpad_tile, **_VIEW, summary="the pad value outside the valid region",
        lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}))
 define("tile.fillpad_inplace", fillpad_tile, **_VIEW, summary="the pad value outside the valid region, in place",
        lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}), view_of="tile")
 define("tensor.fillpad_expand", fillpad_expand_tensor, **_VIEW, tile_form="tile.fillpad_expand",
        summary="a larger shape, the pad value outside the valid region")
-define("tile.fillpad_expand", fillpad_expand_tile, **_VIEW, summary="a larger shape, the pad value outside the valid region",
+define("tile.fillpad_expand", fillpad_expand_tile, **_VIEW,
+       summary="a larger shape, the pad value outside the valid region",
        lowering=Lowering("tfillpad_expand", ("tile",), {"pad": "pad_value"}, may_share=False))

@@ -1,4 +1,4 @@
-"""Names directly under ``pl.`` that exist for tensors and for tiles: one signature, dispatched on the operand (spec 1.2)."""
+"""Names directly under ``pl.`` that exist for tensors and for tiles: one signature for both (spec ops 1.2)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ matmul(lhs, rhs, out_dtype=None, a_trans=False, b_trans=False, c_matrix_nz=False
 matmul_acc(acc, lhs, rhs, a_trans=False, b_trans=False, init_cond=None)
 batch_matmul(lhs, rhs)
 gather_row(dst, src, dst_offset, src_offset, shapes, transpose=False, *, valid_shape=None)
-scatter_update(input, dim=None, index=None, src=None)
+scatter_update(input, dim, index, src)
+aiv_shard(x)
+aic_gather(x)
 sort32(src, idx)
 mrgsort(src0, src1=None, src2=None, src3=None, tmp=None, *, exhausted=False, block_len=None)
 """

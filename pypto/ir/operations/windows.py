@@ -60,7 +60,9 @@ def read_valid(
 def need_request(requested: Sequence[Dim], window: Sequence[Dim]) -> None:
     """``ValueError`` when a requested valid shape has another rank or provably exceeds the window."""
     if len(requested) != len(window):
-        raise OperandValueError(f"valid_shape {dims.listing(requested)} and window {dims.listing(window)} differ in rank")
+        raise OperandValueError(
+            f"valid_shape {dims.listing(requested)} and window {dims.listing(window)} differ in rank"
+        )
     for axis, (ask, extent) in enumerate(zip(requested, window)):
         if dims.less(extent, ask) or dims.less(ask, 0):
             raise OperandValueError(
