@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pypto.runtime.bench import BenchmarkStats, TraceInvocation, TraceSpan, benchmark
     from pypto.runtime.device_tensor import DeviceTensor
     from pypto.runtime.log_config import current_level as log_level
+    from pypto.runtime.pto_isa import ensure_pto_isa_root, pto_isa_include_dir
     from pypto.runtime.registration import RegistrationHandle
     from pypto.runtime.run_config import RunConfig
     from pypto.runtime.runner import RunResult, compile_program, execute_compiled, run
@@ -31,8 +32,6 @@ _HOME = {
     "benchmark": ("pypto.runtime.bench", "benchmark"),
     "ChipWorker": ("pypto.runtime.worker", "ChipWorker"),
     "DeviceTensor": ("pypto.runtime.device_tensor", "DeviceTensor"),
-    "DistributedRunHandle": ("pypto.runtime.distributed_runner", "DistributedRunHandle"),
-    "DistributedWorker": ("pypto.runtime.distributed_runner", "DistributedWorker"),
     "RegistrationHandle": ("pypto.runtime.registration", "RegistrationHandle"),
     "RunConfig": ("pypto.runtime.run_config", "RunConfig"),
     "RunResult": ("pypto.runtime.runner", "RunResult"),
@@ -41,9 +40,10 @@ _HOME = {
     "TensorSpec": ("pypto.runtime.specs", "TensorSpec"),
     "Worker": ("pypto.runtime.worker_base", "Worker"),
     "compile_program": ("pypto.runtime.runner", "compile_program"),
+    "ensure_pto_isa_root": ("pypto.runtime.pto_isa", "ensure_pto_isa_root"),
     "execute_compiled": ("pypto.runtime.runner", "execute_compiled"),
-    "execute_distributed_compiled": ("pypto.runtime.distributed_runner", "execute_distributed_compiled"),
     "log_level": ("pypto.runtime.log_config", "current_level"),
+    "pto_isa_include_dir": ("pypto.runtime.pto_isa", "pto_isa_include_dir"),
     "run": ("pypto.runtime.runner", "run"),
 }
 
@@ -51,8 +51,6 @@ __all__ = [
     "BenchmarkStats",
     "ChipWorker",
     "DeviceTensor",
-    "DistributedRunHandle",
-    "DistributedWorker",
     "RegistrationHandle",
     "RunConfig",
     "RunResult",
@@ -65,9 +63,10 @@ __all__ = [
     "benchmark",
     "compile_program",
     "configure_log",
+    "ensure_pto_isa_root",
     "execute_compiled",
-    "execute_distributed_compiled",
     "log_level",
+    "pto_isa_include_dir",
     "run",
 ]
 

@@ -47,15 +47,7 @@ def benchmark(
     On a ``*sim`` platform there is no device clock: ``stats.all_zero_device`` is true and ``host_wall_us`` is real
     time. What simulating took is ``stats.simulation_wall_us`` (one value per measured launch), never part of the rest.
     """
-    distributed = hasattr(compiled, "prepare")
-    _check_call(distributed, rounds, warmup, platform, device_id, config, persistent, reset_persistent_windows)
-    if distributed:
-        from pypto.runtime.distributed_bench import benchmark_distributed
-
-        return benchmark_distributed(
-            compiled, args, rounds=rounds, warmup=warmup, config=config, persistent=persistent,
-            reset_persistent_windows=reset_persistent_windows,
-        )
+    _check_call(rounds, warmup, platform, device_id, config, persistent, reset_persistent_windows)
     if config is None:
         config = RunConfig(platform=platform or compiled.platform, device_id=device_id or 0)
     level = current_level()
@@ -71,7 +63,6 @@ def benchmark(
 
 
 def _check_call(
-    distributed: bool,
     rounds: int,
     warmup: int,
     platform: str | None,
@@ -80,16 +71,13 @@ def _check_call(
     persistent: bool,
     reset_persistent_windows: bool | None,
 ) -> None:
-    bound = platform is not None or device_id is not None
     if rounds <= 0:
         raise ValueError(f"rounds must be positive, got {rounds}")
     if warmup < 0:
         raise ValueError(f"warmup must be non-negative, got {warmup}")
-    if distributed and bound:
-        raise ValueError("platform= and device_id= do not apply to an L3 program, whose distributed_config fixes them")
-    if not distributed and (persistent or reset_persistent_windows is not None):
+    if persistent or reset_persistent_windows is not None:
         raise ValueError("persistent= and reset_persistent_windows= apply only to an L3 program")
-    if not distributed and config is not None and bound:
+    if config is not None and (platform is not None or device_id is not None):
         raise ValueError("give config= or platform=/device_id=, not both")
 
 

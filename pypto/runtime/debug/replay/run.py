@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from pypto.runtime.callable import MANIFEST
 from pypto.runtime.debug.pto_rebuild import invalidate_binary_cache, rebuild_kernel_cpp_from_pto
 from pypto.runtime.device_runner import validate_golden
 from pypto.runtime.dispatch import dispatch_prepared, prepare_directory
 from pypto.runtime.golden_runner import load_golden
 from pypto.runtime.run_config import RunConfig
-
-DISTRIBUTED_MARKER: Final = "orchestration/host_orch.py"
 
 
 def replay(
@@ -38,17 +35,8 @@ def replay(
         print("[cpp->.so] the texts are assembled as they are")
     expected = _expected(directory, tensors) if validate else {}
     print(f"[execute] {directory} on {config.platform}, device {config.device_id}")
-    if _is_distributed(directory):
-        from pypto.runtime.distributed_runner import execute_distributed_compiled
-
-        execute_distributed_compiled(directory, list(tensors), config=config)
-    else:
-        dispatch_prepared(prepare_directory(directory, config.platform), tensors, config)
+    dispatch_prepared(prepare_directory(directory, config.platform), tensors, config)
     _compare(directory, tensors, expected)
-
-
-def _is_distributed(directory: Path) -> bool:
-    return not (directory / MANIFEST).is_file() and (directory / DISTRIBUTED_MARKER).is_file()
 
 
 def _named(directory: Path, tensors: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
