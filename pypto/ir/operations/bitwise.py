@@ -7,7 +7,7 @@ from typing import Any
 
 from pypto.ir.nodes import Call, Const, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
-from pypto.ir.operations.convert import to_dtype
+from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.elementwise import convert_scalar, spread, tile_result
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import ElementScalar, scalar_dtype
@@ -83,7 +83,7 @@ def _align(name: str, call: Call, b: Builder) -> Expr | None:
 
 def _tensor_form(name: str, call: Call, b: Builder) -> Expr:
     """The tile row with the operands in the result dtype; the exclusive or gets its scratch tile."""
-    dtype = dtype_of(call)
+    dtype = working_dtype(call)
     lhs, rhs = to_dtype(call.arguments["lhs"], dtype, b), call.arguments["rhs"]
     rhs = to_dtype(rhs, dtype, b) if isinstance(rhs.type, TileType) else scalar_cast(rhs, dtype)
     scratch = {"tmp": b.create_tile(shape_of(lhs), dtype)} if name.startswith("xor") else {}

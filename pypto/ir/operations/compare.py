@@ -11,11 +11,10 @@ from pypto.ir.dtype import (
     UINT8,
     UINT16,
     UINT32,
-    DataType,
 )  # fmt: skip
 from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
-from pypto.ir.operations.convert import to_dtype
+from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.elementwise import spread
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import Comparison, ElementOrTensor, ElementScalar, ExactElement, scalar_dtype
@@ -119,7 +118,7 @@ def _bytes(mask: Expr, b: Builder) -> Expr:
 
 def _zero_or_one(call: Call, b: Builder) -> Expr:
     """A tensor comparison in a kernel: 1 where the predicate holds, 0 elsewhere, in the declared dtype."""
-    dtype: DataType = dtype_of(call)
+    dtype = working_dtype(call)
     shape = results.static(shape_of(call))
     lhs, rhs = to_dtype(call.arguments["lhs"], dtype, b), call.arguments["rhs"]
     cmp_type = call.arguments["cmp_type"]

@@ -23,7 +23,7 @@ from pypto.ir.dtype import (
     UINT32,
     DataType,
 )  # fmt: skip
-from pypto.ir.nodes import Expr
+from pypto.ir.nodes import Call, Expr, TileType
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.results import dtype_of
 from pypto.ir.operations.row import Builder, Generation
@@ -136,6 +136,21 @@ def _holds(step: DataType, source: DataType) -> bool:
     if step.is_float():
         return _SIGNIFICAND[step] >= bits
     return step.get_bit() - step.is_signed_int() >= bits and (step.is_signed_int() or not source.is_signed_int())
+
+
+def working_dtype(call: Call) -> DataType:
+    """The dtype a tensor form computes in: the declared one, or that of a tile which holds more.
+
+    A product held on chip has accumulator precision whatever its tensor was declared as; it is narrowed once, at the
+    final store (spec ops 12).
+    """
+    dtype = dtype_of(call)
+    for value in call.arguments.values():
+        if isinstance(value, Expr) and isinstance(value.type, TileType):
+            wider = value.type.dtype.get_bit() > dtype.get_bit()
+            if wider and value.type.dtype.is_float() == dtype.is_float():
+                dtype = value.type.dtype
+    return dtype
 
 
 def to_dtype(value: Expr, dtype: DataType, b: Builder, mode: str = "rint") -> Expr:

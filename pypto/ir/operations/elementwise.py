@@ -9,7 +9,7 @@ from typing import Any
 from pypto.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, DataType
 from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
-from pypto.ir.operations.convert import to_dtype
+from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import ElementOrTensor, ElementScalar, scalar_dtype
 from pypto.ir.operations.results import dtype_of, shape_of
@@ -187,7 +187,7 @@ def convert_scalar(name: str, call: Call, b: Builder) -> Expr | None:
 def promoted_form(name: str, call: Call, b: Builder) -> Expr:
     """A tensor form in a kernel: both operands really converted to the declared result dtype (spec ops 1.5)."""
     lhs, rhs = call.arguments["lhs"], call.arguments["rhs"]
-    dtype = dtype_of(call)
+    dtype = working_dtype(call)
     if not isinstance(rhs.type, (TensorType, TileType)):
         scalar_name = {"maximum": "maximums", "minimum": "minimums"}.get(name, name)
         return b.tile(scalar_name, lhs=to_dtype(lhs, dtype, b), rhs=scalar_cast(rhs, dtype))
@@ -196,7 +196,7 @@ def promoted_form(name: str, call: Call, b: Builder) -> Expr:
 
 def _div_form(call: Call, b: Builder) -> Expr:
     """Division broadcasts like the others although the tile row does not."""
-    dtype = dtype_of(call)
+    dtype = working_dtype(call)
     shape = results.static(shape_of(call))
     lhs, rhs = (to_dtype(call.arguments[key], dtype, b) for key in ("lhs", "rhs"))
     if shape_of(lhs) == shape and len(shape) == 2 == len(shape_of(rhs)) and dtype.is_float():

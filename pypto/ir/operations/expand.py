@@ -8,7 +8,7 @@ from typing import Any
 from pypto.ir.dtype import FP16, FP32, INT8, INT16, INT32
 from pypto.ir.nodes import Call, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
-from pypto.ir.operations.convert import to_dtype
+from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import ElementScalar, scalar_dtype
 from pypto.ir.operations.results import dtype_of, shape_of
@@ -151,7 +151,7 @@ def _row_add(call: Call, b: Builder) -> Expr | None:
 
 def _row_add_form(call: Call, b: Builder) -> Expr:
     """The tensor form takes dtypes the tile row does not (BF16): those go through the plain addition."""
-    dtype = dtype_of(call)
+    dtype = working_dtype(call)
     tensor, vector = (to_dtype(call.arguments[key], dtype, b) for key in ("tensor", "row_vec"))
     if dtype in _ROW_ADD_DTYPES:
         return b.tile("row_expand_add", tile=tensor, row_vec=vector)

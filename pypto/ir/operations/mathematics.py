@@ -8,7 +8,7 @@ from typing import Any
 from pypto.ir.dtype import FP16, FP32, INT16, UINT16
 from pypto.ir.nodes import Call, Expr, TensorType, TileType, Type
 from pypto.ir.operations import results
-from pypto.ir.operations.convert import to_dtype
+from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.parameters import FloatElement
 from pypto.ir.operations.results import dtype_of
 from pypto.ir.operations.row import Builder, Lowering
@@ -79,7 +79,7 @@ def _prelu(tile: TileType, slope: TileType, tmp: TileType) -> Type:
 def _through_float(name: str, call: Call, b: Builder) -> Expr:
     """A tensor form in a kernel; integers become FP32 first where the result is declared FP32 (spec ops 1.12)."""
     source = call.arguments["input"]
-    return b.tile(name, tile=to_dtype(source, dtype_of(call), b))
+    return b.tile(name, tile=to_dtype(source, working_dtype(call), b))
 
 
 def _integer_tile(name: str, call: Call, b: Builder) -> Expr | None:

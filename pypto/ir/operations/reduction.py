@@ -95,7 +95,7 @@ def _columns(name: str, call: Call, b: Builder) -> Expr:
     rows, cols = shape[-2:]
     batch = results.static((dims.product(shape[:-2]),))[0]
     flat = b.tile("reshape", tile=source, shape=(batch * rows, cols))
-    target = b.create_tile((batch, cols), dtype_of(call))
+    target = b.create_tile((batch, cols), INT32 if needs_scratch else dtype_of(source))
     for index in range(batch):
         block = b.tile("slice", tile=flat, shape=(rows, cols), offset=(index * rows, 0))
         extra = {"tmp_tile": b.create_tile((rows, cols), dtype_of(source))} if needs_scratch else {}
