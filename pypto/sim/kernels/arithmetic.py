@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from pypto.ir.dtype import DataType
 from pypto.sim.kernels.compilation import kernel_code
@@ -48,12 +49,12 @@ def leaky(a, slope):
 
 @kernel_code
 def fmod(a, b):
-    return math.fmod(a, b)
+    return np.fmod(a, b)
 
 
 @kernel_code
 def rem(a, b):
-    r = math.fmod(a, b)
+    r = np.fmod(a, b)
     return r + b if r != 0 and (r < 0) != (b < 0) else r
 
 

@@ -102,12 +102,22 @@ def write(path: Path, payload: bytes) -> None:
             raise
 
 
+def _path(name: str) -> Path | None:
+    place = folder()
+    return None if place is None else place / f"{name}.kernel"
+
+
+def is_kept(name: str) -> bool:
+    """Whether the kernel ``name`` is in the cache."""
+    path = _path(name)
+    return path is not None and path.exists()
+
+
 class KernelFile(NullCache):
     """The cache entry of one kernel, in the form Numba's compiler asks for."""
 
     def __init__(self, name: str, on_compile: Callable[[], None] | None = None) -> None:
-        place = folder()
-        self._path = None if place is None else place / f"{name}.kernel"
+        self._path = _path(name)
         self._on_compile = on_compile
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

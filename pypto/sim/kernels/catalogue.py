@@ -40,21 +40,21 @@ def kernel(instruction: Instruction | str, dtypes: Dtypes) -> Kernel:
 
 def addresses(requests: Iterable[Request]) -> list[int]:
     """Addresses of the kernels of a whole program; missing ones are compiled, with progress on stderr."""
-    with Progress() as progress:
-        return [_address(instruction, tuple(dtypes), progress) for instruction, dtypes in requests]
+    keys = [(row if isinstance(row, str) else row.mnemonic, tuple(dtypes)) for row, dtypes in requests]
+    missing = {key: kernel(*key) for key in keys if key not in _addresses}
+    if missing:
+        from pypto.sim.kernels.cache import is_kept
+
+        new = {made.name for made in missing.values() if made.name not in _compiled and not is_kept(made.name)}
+        with Progress(len(new)) as progress:
+            for key, made in missing.items():
+                _addresses[key] = _compile(made, progress)
+    return [_addresses[key] for key in keys]
 
 
 def address(instruction: Instruction | str, operand_dtypes: Dtypes) -> int:
     """Address of one kernel (``int64 (*)(int64 *)``, docs/architecture.md 2); see :func:`kernel` for the arguments."""
     return addresses([(instruction, operand_dtypes)])[0]
-
-
-def _address(instruction: Instruction | str, dtypes: tuple[DataType | None, ...], progress: Progress) -> int:
-    mnemonic = instruction if isinstance(instruction, str) else instruction.mnemonic
-    key = (mnemonic, dtypes)
-    if key not in _addresses:
-        _addresses[key] = _compile(kernel(instruction, dtypes), progress)
-    return _addresses[key]
 
 
 def _compile(made: Kernel, progress: Progress) -> int:

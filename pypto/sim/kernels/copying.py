@@ -10,8 +10,8 @@ from typing import Any
 
 from pypto.ir.dtype import INT4, UINT8, DataType
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.kernels.element import fetch, load, store, value_type
-from pypto.sim.kernels.intrinsics import saturated
+from pypto.sim.kernels.element import fetch, load, store
+from pypto.sim.kernels.saturation import saturating
 from pypto.sim.kernels.support import raw
 
 
@@ -30,13 +30,7 @@ def conversion(target: DataType, source: DataType) -> Callable[..., Any]:
     saturation, integers keep their low bits."""
     if not source.is_float() or target.is_float():
         return same_value
-    example = value_type(target).cast_python_value(0)
-
-    @kernel_code
-    def to_integer(x):
-        return saturated(x, example)
-
-    return to_integer
+    return saturating(target)
 
 
 def block_copy(target: DataType, source: DataType) -> Callable[..., None]:

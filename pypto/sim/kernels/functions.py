@@ -10,7 +10,7 @@ import numpy as np
 
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.kernels.element import bits
-from pypto.sim.kernels.intrinsics import floor, fma, nearest_away, nearest_even, root
+from pypto.sim.kernels.intrinsics import floor, fma, nearest_even, root, truncated, with_sign
 
 _F = np.float32
 _I = np.int32
@@ -25,6 +25,15 @@ SHIFTER_BITS = _I(0x4B400000)
 # minimax coefficients of (e**r - 1 - r) / r**2 on |r| <= ln 2 / 2, relative error of e**r 4e-9
 E2, E3, E4 = _F(0.4999999403953552), _F(0.1666652113199234), _F(0.04166838899254799)
 E5, E6 = _F(0.00836874544620514), _F(0.0013814539415761828)
+
+
+BELOW_HALF = _F(0.49999997)
+
+
+@kernel_code
+def nearest_away(x):
+    """Nearest integral value, ties away from zero. 1/2 itself would round 0.49999997 and odd values from 2**23 up."""
+    return truncated(x + with_sign(BELOW_HALF, x))
 
 
 @kernel_code

@@ -36,7 +36,6 @@ floor = _unary("llvm.floor", "largest integral value not above x")
 ceil = _unary("llvm.ceil", "smallest integral value not below x")
 truncated = _unary("llvm.trunc", "x without its fraction")
 nearest_even = _unary("llvm.rint", "nearest integral value, ties to even")
-nearest_away = _unary("llvm.round", "nearest integral value, ties away from zero")
 magnitude = _unary("llvm.fabs", "x without its sign")
 root = _unary("llvm.sqrt", "square root")
 
@@ -50,6 +49,17 @@ def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.call(_declare(builder, f"llvm.fma.{_float_suffix(a)}", kind, [kind] * 3), arguments)
 
     return a(a, a, a), codegen
+
+
+@lowered
+def with_sign(typingctx: Any, size: Any, sign: Any) -> Any:
+    """``size`` with the sign of ``sign``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
+        kind = arguments[0].type
+        return builder.call(_declare(builder, f"llvm.copysign.{_float_suffix(size)}", kind, [kind] * 2), arguments)
+
+    return size(size, size), codegen
 
 
 def _any_order(opcode: str) -> Callable[..., Any]:
@@ -66,16 +76,3 @@ def _any_order(opcode: str) -> Callable[..., Any]:
 
 add_regrouped = _any_order("fadd")
 mul_regrouped = _any_order("fmul")
-
-
-@lowered
-def saturated(typingctx: Any, x: Any, example: Any) -> Any:
-    """x without its fraction as an integer of the type of ``example``: limits when outside, 0 for NaN."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
-        target = context.get_value_type(example)
-        verb = "fptosi" if example.signed else "fptoui"
-        name = f"llvm.{verb}.sat.i{example.bitwidth}.{_float_suffix(x)}"
-        return builder.call(_declare(builder, name, target, [arguments[0].type]), [arguments[0]])
-
-    return example(x, example), codegen

@@ -10,27 +10,32 @@ _PATIENCE_SECONDS = 1.0
 
 
 class Progress:
-    """Counts compilations of one batch. A warm cache compiles nothing and shows nothing."""
+    """Compilations of one batch of ``total`` missing kernels. A warm cache compiles nothing and shows nothing.
 
-    def __init__(self) -> None:
+    Elsewhere than on a terminal there is one line per process, and only when compiling takes more than a second.
+    """
+
+    _told = False
+
+    def __init__(self, total: int) -> None:
+        self._total = total
         self._count = 0
         self._started = 0.0
-        self._told = False
         self._status: Any = None
 
     def __enter__(self) -> Progress:
         return self
 
     def compiling(self, name: str) -> None:
-        """One more kernel is about to be compiled."""
+        """The next kernel is about to be compiled."""
         now = time.monotonic()
         self._started = self._started or now
         self._count += 1
         if sys.stderr.isatty():
-            self._show(f"compiling tile kernels for this processor, once: {self._count} ({name})")
-        elif now - self._started > _PATIENCE_SECONDS and not self._told:
-            self._told = True
-            print("pypto: compiling tile kernels for this processor (only the first time)", file=sys.stderr)
+            self._show(f"compiling tile kernels for this processor (first use): {self._count} of {self._total}, {name}")
+        elif now - self._started > _PATIENCE_SECONDS and not Progress._told:
+            Progress._told = True
+            print(f"pypto: compiling {self._total} tile kernels for this processor (first use)", file=sys.stderr)
 
     def _show(self, text: str) -> None:
         if self._status is None:
@@ -43,6 +48,3 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._status is not None:
             self._status.stop()
-        seconds = time.monotonic() - self._started
-        if self._count and seconds > _PATIENCE_SECONDS:
-            print(f"pypto: compiled {self._count} tile kernels in {seconds:.1f} s", file=sys.stderr)
