@@ -50,7 +50,7 @@ def host_trace(table: SpanTable, detail: Sequence[TraceSpan] = ()) -> HostTrace:
     document.metadata = [*names, *sorted(document.metadata, key=lambda e: (e["pid"], e["tid"]))]
     document.slices = sorted((p.slice for p in placed), key=lambda s: (s.ts, s.pid, s.tid, s.name))
     document.flows = _flows(placed, table)
-    document.entries = {"unalignedDeviceSpans": _unaligned(device), **anchors_entry(table)}
+    document.entries = {"displayTimeUnit": "ms", "unalignedDeviceSpans": _unaligned(device), **anchors_entry(table)}
     return HostTrace(document, len(host), len(device))
 
 

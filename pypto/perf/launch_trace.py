@@ -13,7 +13,7 @@ THREADS = ("host", "device (clk=dev)")
 def launch_trace(groups: LaunchGroups) -> TraceDocument:
     """Host spans on tid 0, device spans on tid 1 with their own origin; what crosses moves to further threads."""
     labels = {bucket.hid[0]: label_of(bucket, busiest=at == 0) for at, bucket in enumerate(groups.by_hid())}
-    document = TraceDocument(entries=anchors_entry(groups.table))
+    document = TraceDocument(entries={"displayTimeUnit": "ms", **anchors_entry(groups.table)})
     for launch in range(len(groups)):
         _add_lane(document, groups, launch, labels[groups.hid[launch]])
     return document

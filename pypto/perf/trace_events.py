@@ -7,6 +7,7 @@ text that reads back to the same double, which has three decimals below 2**53 ns
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ class Slice:
     dur: int
     args: Event = field(default_factory=dict)
     cat: str | None = None
+    extra: Event = field(default_factory=dict)
+    """Further keys of the event, such as ``cname`` and ``id``."""
 
     @property
     def end(self) -> int:
@@ -40,16 +43,17 @@ class Slice:
     def event(self) -> Event:
         event: Event = {"name": self.name, "ph": "X", "pid": self.pid, "tid": self.tid}
         event |= {"ts": self.ts / 1000.0, "dur": self.dur / 1000.0, "args": self.args}
-        return event | ({"cat": self.cat} if self.cat else {})
+        return event | ({"cat": self.cat} if self.cat else {}) | self.extra
 
 
 @dataclass(frozen=True)
 class FlowEnd:
-    """One end of an arrow, in ns; it must lie on a slice of its track."""
+    """One end of an arrow, in ns; it must lie on a slice of its track. ``extra`` holds further keys of the event."""
 
     pid: int
     tid: int
     ts: int
+    extra: Event = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,13 @@ class Flow:
     cat: str
     start: FlowEnd
     finish: FlowEnd
-    args: Event = field(default_factory=dict)
+    args: Event | None = None
 
     def events(self, number: int) -> list[Event]:
         common: Event = {"name": self.name, "cat": self.cat, "id": number}
+        common |= {} if self.args is None else {"args": self.args}
         return [
-            {**common, "ph": ph, "pid": end.pid, "tid": end.tid, "ts": end.ts / 1000.0, "args": self.args}
+            {**common, "ph": ph, "pid": end.pid, "tid": end.tid, "ts": end.ts / 1000.0, **end.extra}
             for ph, end in (("s", self.start), ("f", self.finish))
         ]
 
@@ -101,8 +106,22 @@ def nesting_lanes(intervals: Sequence[tuple[int, int]]) -> list[int]:
     return result
 
 
+class Coverage:
+    """Where the tracks of a set of slices are covered: arrows may only end there."""
+
+    def __init__(self, slices: Iterable[Slice]) -> None:
+        tracks: dict[tuple[int, int], list[Slice]] = defaultdict(list)
+        for one in slices:
+            tracks[one.pid, one.tid].append(one)
+        self._stretches = {track: _reach(sorted(own, key=lambda s: s.ts)) for track, own in tracks.items()}
+
+    def touches(self, end: FlowEnd) -> bool:
+        return _touches(self._stretches.get((end.pid, end.tid), []), end.ts)
+
+
 def problems_of(slices: Iterable[Slice], flows: Iterable[Flow]) -> list[str]:
     """What a viewer would draw wrongly: negative times, slices that cross on a track, arrows into nothing."""
+    slices = list(slices)
     tracks: dict[tuple[int, int], list[Slice]] = defaultdict(list)
     problems = []
     for one in slices:
@@ -111,10 +130,10 @@ def problems_of(slices: Iterable[Slice], flows: Iterable[Flow]) -> list[str]:
             problems.append(f"slice {one.name!r} on {one.pid}/{one.tid} has ts {one.ts} ns and dur {one.dur} ns")
     for (pid, tid), own in tracks.items():
         problems += _crossings(pid, tid, own)
-    reach = {track: _reach(own) for track, own in tracks.items()}
+    coverage = Coverage(slices)
     for flow in flows:
         for label, end in (("start", flow.start), ("finish", flow.finish)):
-            if not _touches(reach.get((end.pid, end.tid), []), end.ts):
+            if not coverage.touches(end):
                 problems.append(f"{label} of flow {flow.name!r} at {end.ts} ns touches no slice of {end.pid}/{end.tid}")
     return problems
 
@@ -146,8 +165,6 @@ def _reach(own: list[Slice]) -> list[tuple[int, int]]:
 
 
 def _touches(stretches: list[tuple[int, int]], ts: int) -> bool:
-    from bisect import bisect_right
-
     at = bisect_right(stretches, (ts, float("inf"))) - 1
     return at >= 0 and stretches[at][0] <= ts <= stretches[at][1]
 
@@ -161,6 +178,8 @@ class TraceDocument:
     flows: list[Flow] = field(default_factory=list)
     counters: list[Event] = field(default_factory=list)
     entries: Event = field(default_factory=dict)
+    first_flow: int = 1
+    indent: int | None = None
 
     def document(self) -> Event:
         """The JSON object.
@@ -173,11 +192,11 @@ class TraceDocument:
             more = f"; and {len(problems) - LISTED_PROBLEMS} more" if len(problems) > LISTED_PROBLEMS else ""
             raise TraceCheckError("trace not written: " + "; ".join(problems[:LISTED_PROBLEMS]) + more)
         events = [*self.metadata, *(one.event() for one in self.slices)]
-        for number, flow in enumerate(self.flows, 1):
+        for number, flow in enumerate(self.flows, self.first_flow):
             events += flow.events(number)
-        return {"traceEvents": [*events, *self.counters], "displayTimeUnit": "ms", **self.entries}
+        return {"traceEvents": [*events, *self.counters], **self.entries}
 
     def write(self, path: str | Path) -> None:
         """Check, then write."""
         document = self.document()
-        Path(path).write_text(json.dumps(document, ensure_ascii=False))
+        Path(path).write_text(json.dumps(document, ensure_ascii=False, indent=self.indent))
