@@ -16,6 +16,7 @@ from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.call_code import emit_tile_instruction
 from pypto.sim.emitter import Emitter, Symbol, tile_bytes
+from pypto.sim.initialised import writes_before_reads
 from pypto.sim.program_record import program_record
 from pypto.sim.request_code import REQUEST_INSTRUCTIONS
 from pypto.sim.scalar_code import SCALAR_INSTRUCTIONS, result_class
@@ -305,17 +306,19 @@ def assemble(unit: Unit, text: str = "", file: str = "<text>") -> TileProgram:
         atomic="atomic" in emitter.facts,
         reads_memory="reads_memory" in emitter.facts,
         calls=tuple(emitter.calls),
+        clears=not writes_before_reads(unit),
         names={emitter.offsets[name]: name for name in symbols},
     )
 
 
-def _space_bytes(unit: Unit) -> np.ndarray:
-    used = np.zeros(16, np.int64)
+def _space_bytes(unit: Unit) -> tuple[tuple[int, int], ...]:
+    """(space code, bytes) of the spaces in use."""
+    used: dict[int, int] = {}
     for tile in unit.tiles:
         slots = tile.slots.pitch * (tile.slots.count - 1) if tile.slots else 0
         space = layout.SPACES[tile.space]
-        used[space] = max(used[space], tile.offset + tile_bytes(tile) + slots)
-    return used
+        used[space] = max(used.get(space, 0), tile.offset + tile_bytes(tile) + slots)
+    return tuple(sorted(used.items()))
 
 
 def link(programs: Iterable[TileProgram]) -> None:

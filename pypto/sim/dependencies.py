@@ -10,17 +10,14 @@ write-after-read nor, for it, write-after-write is ordered.
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from pypto.sim import layout
-from pypto.sim.kernels.compilation import Kernel, kernel_code, load_or_compile
-from pypto.sim.kernels.progress import Progress
+from pypto.sim.entry import compiled_entry
+from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer
 from pypto.sim.recording import Words
 from pypto.sim.scalars import element_bytes, is_nibble
@@ -228,17 +225,7 @@ def _derive(request):
 
 @cache
 def _compiled() -> Any:
-    here = Path(__file__).parent
-    digest = hashlib.sha256(
-        b"".join((here / f"{n}.py").read_bytes() for n in ("dependencies", "layout", "native", "scalars"))
-    )
-    with Progress() as progress:
-        compiled = load_or_compile(
-            Kernel(f"dependencies.{digest.hexdigest()[:16]}", _derive), lambda: progress.compiling("the dependency map")
-        )
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.address)
-    function.owner = compiled  # type: ignore[attr-defined]  # keeps the code alive
-    return function
+    return compiled_entry("dependencies", _derive, ("dependencies", "layout", "native", "scalars"))
 
 
 class TensorMap:

@@ -85,7 +85,7 @@ class Frame:
     def resume(self, trace: Trace, allocations: Allocations) -> int:
         """Run until the block is done, blocked, out of fuel or asks something; a fault raises ``ExecutionError``."""
         words, request = self.words, self._request
-        request[4] = allocations.deltas.ctypes.data
+        request[4] = allocations.deltas_address
         while True:
             request[2] = trace.address
             request[3] = len(trace.rows)

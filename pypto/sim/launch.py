@@ -37,6 +37,7 @@ from pypto.sim.recording import (
 from pypto.sim.tasks import TaskPlan
 from pypto.sim.tile_program import Access, Allocate, Dependency, Dummy, Predicate, Scope, Submit, TileProgram
 
+_PROCESSORS = os.cpu_count() or 1
 _RINGS = 4  # rings of the orchestration's heap; the ring of a scope is min(depth, 3) (spec distributed 6.2)
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": int.__eq__,
@@ -56,6 +57,7 @@ class Workspace:
     cores: list[Core] = field(default_factory=lambda: [Core()])
     heap: Heap = field(default_factory=Heap)
     trace: Trace = field(default_factory=Trace)
+    orchestrator_trace: Trace = field(default_factory=Trace)  # stays empty
     tensor_map: TensorMap = field(default_factory=TensorMap)
 
     def reset(self) -> None:
@@ -84,7 +86,7 @@ class Launch:
     ):
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
-        self.threads = threads if threads is not None else os.cpu_count() or 1
+        self.threads = _PROCESSORS if threads is None else threads
         self.allocations = Allocations()
         self.recorder = Recorder()
         self.frame: Frame = workspace.orchestrator.frame(orchestration)
@@ -94,7 +96,7 @@ class Launch:
     def run(self, places: Words, values: Words) -> None:
         """Run the orchestration with its parameters ``values`` at the frame words ``places``."""
         self.frame.start(places, values, 0, 1, 0, record=False)
-        unused = Trace()
+        unused = self.workspace.orchestrator_trace
         words = self.frame.words
         while True:
             status = self.frame.resume(unused, self.allocations)
@@ -140,9 +142,8 @@ class Launch:
         number = self.allocations.add(address, size)
         self.workspace.tensor_map.add_allocation(number, address)
         flags = MANUAL_TENSOR if request.manual else 0
-        words[request.target : request.target + layout.TENSOR_NAME] = tensor_descriptor(
-            address, shape, dtype, number, size, flags
-        )
+        descriptor = tensor_descriptor(address, shape, dtype, number, size, flags)
+        words[request.target : request.target + layout.TENSOR_NAME] = descriptor
         if request.initial is not None:
             fill(address, size, dtype, request.initial)
         self.recorder.events.append((ALLOC, size, min(max(len(self._scopes) - 1, 0), _RINGS - 1), number))
@@ -293,21 +294,13 @@ def fill(address: int, size: int, dtype: DataType, word: int) -> None:
 
 
 def tensor_descriptor(
-    address: int,
-    shape: Sequence[int],
-    dtype: DataType,
-    allocation: int,
-    size: int,
-    flags: int = 0,
-    bounds: tuple[int, int] | None = None,
-) -> Words:
+    address: int, shape: Sequence[int], dtype: DataType, allocation: int, size: int, flags: int = 0
+) -> list[int]:
     """Descriptor words of a C-contiguous tensor, up to (and without) the name."""
-    words = np.zeros(layout.TENSOR_NAME, np.int64)
-    low, high = bounds or (address, address + size)
-    words[: layout.TENSOR_EXTENTS] = address, len(shape), dtype.code(), allocation, low, high
-    stride = 1
-    for axis in range(len(shape) - 1, -1, -1):
-        words[layout.TENSOR_EXTENTS + axis], words[layout.TENSOR_STRIDES + axis] = shape[axis], stride
-        stride *= shape[axis]
-    words[layout.TENSOR_FLAGS] = flags
-    return words
+    strides, stride = [], 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    unused = [0] * (layout.MAX_RANK - len(shape))
+    head = [address, len(shape), dtype.code(), allocation, address, address + size]
+    return [*head, *shape, *unused, *reversed(strides), *unused, flags]

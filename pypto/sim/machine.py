@@ -7,18 +7,15 @@ It runs until the program returns, faults, or needs its driver, and leaves every
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pypto.sim import crosscore, layout
 from pypto.sim import opcodes as op
-from pypto.sim.kernels.compilation import Kernel, kernel_code, load_or_compile
-from pypto.sim.kernels.progress import Progress
+from pypto.sim.entry import compiled_entry
+from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import (
     as_float,
     as_pointer,
@@ -427,20 +424,7 @@ def _run(words):
     return status
 
 
-def _sources() -> str:
-    """Digest of the files the interpreter is made of, part of its key in the cache."""
-    here = Path(__file__).parent
-    digest = hashlib.sha256()
-    for name in ("machine", "opcodes", "layout", "native", "scalars", "views", "crosscore"):
-        digest.update((here / f"{name}.py").read_bytes())
-    return digest.hexdigest()[:16]
-
-
 @cache
 def interpreter() -> Any:
     """The compiled interpreter as a function of one address (releases the GIL), compiled on first use."""
-    with Progress() as progress:
-        compiled = load_or_compile(Kernel(f"machine.{_sources()}", _run), lambda: progress.compiling("the interpreter"))
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.address)
-    function.owner = compiled  # type: ignore[attr-defined]  # keeps the code alive
-    return function
+    return compiled_entry("machine", _run, ("machine", "opcodes", "layout", "native", "scalars", "views", "crosscore"))

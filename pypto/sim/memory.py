@@ -71,12 +71,17 @@ class Allocations:
     stable: list[int] = field(default_factory=list)
     deltas: Words = field(default_factory=lambda: np.zeros(64, np.int64))
     _next: int = _FIRST_STABLE
+    deltas_address: int = 0
+
+    def __post_init__(self) -> None:
+        self.deltas_address = self.deltas.ctypes.data
 
     def add(self, address: int, size: int) -> int:
         """Id of a new allocation."""
         number = len(self.ranges)
         if number == len(self.deltas):
             self.deltas = np.concatenate((self.deltas, np.zeros_like(self.deltas)))
+            self.deltas_address = self.deltas.ctypes.data
         self.ranges.append((address, size))
         self.stable.append(self._next)
         self.deltas[number] = self._next - address
@@ -85,9 +90,11 @@ class Allocations:
 
     def add_arguments(self, ranges: list[tuple[int, int]]) -> list[int]:
         """Ids of the argument tensors at (address, bytes); tensors that share bytes share an allocation."""
+        if not ranges:
+            return []
         merged: list[list[int]] = []
         for address, size in sorted(ranges):
-            if merged and size and address < merged[-1][1]:
+            if merged and (address < merged[-1][1] or size == 0 and address == merged[-1][1]):
                 merged[-1][1] = max(merged[-1][1], address + size)
             else:
                 merged.append([address, address + size])
@@ -113,23 +120,19 @@ class OnChipMemory:
         self._arenas: dict[int, NDArray[np.uint8]] = {}
         self.bases = np.zeros(16, np.int64)
 
-    def reserve(self, space_bytes: Words) -> bool:
-        """Make room for ``space_bytes`` (by space code); True when base addresses have changed."""
+    def reserve(self, space_bytes: tuple[tuple[int, int], ...]) -> bool:
+        """Make room for ``space_bytes``, pairs (space code, bytes); True when base addresses have changed."""
         changed = False
-        for space in np.flatnonzero(space_bytes):
-            size = int(space_bytes[space])
-            arena = self._arenas.get(int(space))
-            if arena is None or len(arena) < size + ALIGNMENT:
-                arena = np.zeros(size + ALIGNMENT, np.uint8)
-                self._arenas[int(space)] = arena
-                self.bases[space] = round_up(arena.ctypes.data)
+        for space, size in space_bytes:
+            if space not in self._arenas or len(self._arenas[space]) < size:
+                memory = np.zeros(size + ALIGNMENT, np.uint8)
+                start = round_up(memory.ctypes.data) - memory.ctypes.data
+                self._arenas[space] = memory[start : start + size]
+                self.bases[space] = self._arenas[space].ctypes.data
                 changed = True
         return changed
 
-    def clear(self, space_bytes: Words) -> None:
-        """Zero the first bytes of every space."""
-        for space, arena in self._arenas.items():
-            size = int(space_bytes[space])
-            if size:
-                at = int(self.bases[space]) - arena.ctypes.data
-                arena[at : at + size] = 0
+    def clear(self, space_bytes: tuple[tuple[int, int], ...]) -> None:
+        """Zero the first bytes of the spaces named."""
+        for space, size in space_bytes:
+            self._arenas[space][:size] = 0

@@ -132,24 +132,22 @@ class LoadedProgram:
         """Parameter words in the order of the frame places, and the recording's rows about the tensor arguments."""
         if len(args) != len(self.params):
             raise TypeError(f"{self.name} takes {len(self.params)} arguments, found {len(args)}")
-        tensors = [(p, a) for p, a in zip(self.params, args) if isinstance(a, TensorArgument)]
-        numbers = launch.allocations.add_arguments([(a.address, a.nbytes) for _, a in tensors])
+        tensors = [a for a in args if isinstance(a, TensorArgument)]
+        sizes = [a.nbytes for a in tensors]
+        numbers = launch.allocations.add_arguments([(a.address, size) for a, size in zip(tensors, sizes)])
         for number, (address, _) in enumerate(launch.allocations.ranges):
             launch.workspace.tensor_map.add_allocation(number, address)
-        allocation = iter(numbers)
-        words = []
+        words: list[int] = []
+        rows: list[tuple[int, bool, bool, bool]] = []
         for parameter, argument in zip(self.params, args):
             if isinstance(argument, TensorArgument):
                 _check_tensor(self.name, parameter, argument)
-                words.append(
-                    tensor_descriptor(
-                        argument.address, argument.shape, argument.dtype, next(allocation), argument.nbytes
-                    )
-                )
+                size = sizes[len(rows)]
+                words += tensor_descriptor(argument.address, argument.shape, argument.dtype, numbers[len(rows)], size)
+                rows.append((size, parameter.direction != "out", parameter.direction != "in", argument.resident))
             else:
-                words.append(np.array([_scalar_word(self.name, parameter, argument)], np.int64))
-        rows = [(a.nbytes, p.direction != "out", p.direction != "in", a.resident) for p, a in tensors]
-        return np.concatenate(words or [np.zeros(0, np.int64)]), np.array(rows, np.int64).reshape(-1, 4)
+                words.append(_scalar_word(self.name, parameter, argument))
+        return np.array(words, np.int64), np.array(rows, np.int64).reshape(-1, 4)
 
 
 def _parameter(parameter: TensorParameter | ScalarParameter) -> ProgramParameter:
@@ -163,6 +161,8 @@ def _check_tensor(program: str, parameter: ProgramParameter, argument: TensorArg
     shape = parameter.shape
     if shape is None:
         raise TypeError(f"{program}: '{parameter.name}' is a scalar, found a tensor")
+    if shape == argument.shape and argument.dtype is parameter.dtype:
+        return
     fits = len(shape) == len(argument.shape) and all(e in (-1, a) for e, a in zip(shape, argument.shape))
     if not fits or argument.dtype != parameter.dtype:
         raise TypeError(

@@ -118,7 +118,8 @@ class TileProgram:
     """One kernel or orchestration, ready to run.
 
     ``template`` is the frame of a block before its parameters are bound; the words at ``relocated`` hold byte offsets
-    and get the base address of memory space ``relocated_space`` added. ``space_bytes``: bytes used per space code.
+    and get the base address of memory space ``relocated_space`` added. ``space_bytes``: pairs (space code, bytes
+    used).
     """
 
     name: str
@@ -127,7 +128,7 @@ class TileProgram:
     template: Words
     relocated: Words
     relocated_space: Words
-    space_bytes: Words
+    space_bytes: tuple[tuple[int, int], ...]
     bindings: tuple[Binding, ...]
     record: ProgramRecord
     statements: tuple[Statement, ...]  # by instruction index (pc of the trace)

@@ -1,0 +1,27 @@
+"""Compiled functions of the machine that Python calls: ``int64 (*)(address)``, kept in the cache of the tile kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pypto.sim.kernels.compilation import Kernel, load_or_compile
+from pypto.sim.kernels.progress import Progress
+
+
+def compiled_entry(name: str, body: Callable[[Any], Any], modules: Sequence[str]) -> Any:
+    """``body`` (of one ``int64*``) as a Python callable of an address; it releases the GIL while it runs.
+
+    ``modules`` of this package are the sources that decide the machine code; their content is part of the cache key.
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256(b"\0".join((here / f"{module}.py").read_bytes() for module in modules))
+    kernel = Kernel(f"{name}.{digest.hexdigest()[:16]}", body)
+    with Progress(1) as progress:
+        compiled = load_or_compile(kernel, lambda: progress.compiling(name))
+    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.address)
+    function.owner = compiled  # keeps the code alive
+    return function
