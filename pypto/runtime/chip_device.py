@@ -6,7 +6,7 @@ A worker has one for each life, from ``init()`` to ``close()``.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from pypto.backend.platforms import SIM_CLUSTERS, Platform
 from pypto.runtime import log_config, markers
@@ -16,21 +16,14 @@ from pypto.runtime.host_clock import HostClock, ModelledClock, WallClock
 from pypto.runtime.host_model import ARENA_BUILD_NS, ARENA_REUSE_NS, HostModel, host_model
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.spans import PREWARM, SpanLog
+from pypto.runtime.task_runtime import Sizing, sizing
 from pypto.runtime.timing_memo import timing_memo
 
 if TYPE_CHECKING:
     from pypto.sim.recording import Recording
     from pypto.sim.timing import Timeline
 
-RingSizing: TypeAlias = tuple[object, object, object]
-
 RUNTIMES: Final = (DEFAULT_RUNTIME,)
-
-
-def ring_sizing(config: RunConfig) -> RingSizing:
-    """The ring sizes a launch asks for, as a comparable value (spec runtime 8.3)."""
-    rings = (config.ring_task_window, config.ring_heap, config.ring_dep_pool)
-    return tuple(tuple(r) if isinstance(r, list) else r for r in rings)  # type: ignore[return-value]
 
 
 class ChipDevice:
@@ -52,7 +45,7 @@ class ChipDevice:
         self.memory = DeviceMemory()
         self.host: HostModel = host_model(platform.chip)
         self._loaded: dict[str, int] = {}
-        self._arena: RingSizing | None = None
+        self._arena: Sizing | None = None
         self._generation = 0
         self.forget_caches()
         self._prewarm()
@@ -95,14 +88,16 @@ class ChipDevice:
 
             self._state = DeviceState()
 
-    def use_arena(self, sizing: RingSizing) -> None:
-        """Make the runtime arena of ``sizing`` the current one; one sizing is cached."""
-        self.clock.advance(ARENA_REUSE_NS if sizing == self._arena else ARENA_BUILD_NS)
+    def use_arena(self, sizing: Sizing) -> None:
+        """Make the runtime arena of ``sizing`` the current one; that of one ring sizing is cached."""
+        cached = self._arena is not None and self._arena.rings == sizing.rings
+        self.clock.advance(ARENA_REUSE_NS if cached else ARENA_BUILD_NS)
         self._arena = sizing
 
-    def time(self, callable: ChipCallable, recording: Recording) -> Timeline:
+    def time(self, callable: ChipCallable, recording: Recording, sizing: Sizing) -> Timeline:
         """When everything in ``recording`` happened, given what the launches before it left in the caches."""
-        timeline, self._state = timing_memo(self.platform.chip).time(callable.digest, recording, self._state)
+        memo = timing_memo(self.platform.chip, sizing)
+        timeline, self._state = memo.time(callable.digest, recording, self._state)
         return timeline
 
     def close(self) -> None:
@@ -113,7 +108,7 @@ class ChipDevice:
         """Build the arena of the default sizing, which the hardware runtime does when a worker opens."""
         log = SpanLog(self.clock)
         with log.span(PREWARM):
-            self.use_arena(ring_sizing(RunConfig(platform=self.platform.name)))
+            self.use_arena(sizing(RunConfig(platform=self.platform.name), {}, self.platform))
         if self.writes_markers:
             markers.write_spans(markers.OUTSIDE_LAUNCHES, log.spans, written_ns=self.clock.now_ns())
 

@@ -19,6 +19,14 @@ from pypto.runtime.text_signature import text_signature
 LEVEL: Final = 2
 ONE_SHOT_OWNER: Final = "call, which runs on a one-shot or raw simpler Worker as no ChipWorker with its binding is open"
 
+# Options whose other values are accepted by RunConfig but have nothing behind them yet. Bounds are always checked.
+_AVAILABLE: Final[dict[str, tuple[Any, ...]]] = {
+    "checks": (None, "none", "cheap"),
+    "checks_mode": ("raise",),
+    "poison": ("nan",),
+    "jitter_seed": (None,),
+}
+
 
 class Compiled(Protocol):
     """A compiled program of one chip, as :mod:`pypto.ir` makes it."""
@@ -79,6 +87,10 @@ def dispatch_prepared(prepared: PreparedProgram, args: Sequence[Any], config: Ru
 
 
 def check_config(config: object) -> None:
-    """``TypeError`` unless ``config`` is a :class:`RunConfig`."""
+    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``NotImplementedError`` for what no launch can do yet."""
     if not isinstance(config, RunConfig):
         raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
+    for name, available in _AVAILABLE.items():
+        value = getattr(config, name)
+        if value not in available:
+            raise NotImplementedError(f"{name}={value!r} is not available yet; use {' or '.join(map(repr, available))}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pypto.runtime import markers
 from pypto.runtime.arguments import Argument, Slot
 from pypto.runtime.callable import ChipCallable
-from pypto.runtime.chip_device import ChipDevice, device_spans_enabled, ring_sizing
+from pypto.runtime.chip_device import ChipDevice, device_spans_enabled
 from pypto.runtime.operands import Operands, stage
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.spans import (
@@ -21,6 +21,7 @@ from pypto.runtime.spans import (
     VALIDATE,
     SpanLog,
 )
+from pypto.runtime.task_runtime import Sizing, sizing
 
 if TYPE_CHECKING:
     from pypto.sim.timing import Timeline
@@ -37,6 +38,7 @@ def launch(
 
     The caller's tensors change only when the launch succeeds. Markers are written either way.
     """
+    size = sizing(config, callable.runtime_config, device.platform)
     device.register(callable)
     if config.cold_start:
         device.forget_caches()
@@ -45,9 +47,9 @@ def launch(
     try:
         with log.span(RUN, _run_identity(device, identity.inv)):
             with log.span(BIND):
-                operands = _bind(device, log, slots, arguments, config)
+                operands = _bind(device, log, slots, arguments, size)
             with log.span(RUNNER_RUN):
-                timeline = _run(device, callable, operands, config)
+                timeline = _run(device, callable, operands, size, config.threads)
             with log.span(VALIDATE):
                 _validate(device, operands)
             if timeline is not None:
@@ -66,7 +68,7 @@ def _run_identity(device: ChipDevice, inv: int) -> str:
 
 
 def _bind(
-    device: ChipDevice, log: SpanLog, slots: Sequence[Slot], arguments: Sequence[Argument], config: RunConfig
+    device: ChipDevice, log: SpanLog, slots: Sequence[Slot], arguments: Sequence[Argument], size: Sizing
 ) -> Operands:
     """Device buffers and uploads, then the runtime's arena."""
     with log.span(BIND_ARGS):
@@ -74,23 +76,25 @@ def _bind(
         device.clock.advance(operands.allocations * device.host.allocation_ns)
         device.clock.advance(sum(map(device.host.upload_ns, operands.uploads)))
     with log.span(BIND_PREBUILT):
-        device.use_arena(ring_sizing(config))
+        device.use_arena(size)
     return operands
 
 
-def _run(device: ChipDevice, callable: ChipCallable, operands: Operands, config: RunConfig) -> Timeline | None:
+def _run(
+    device: ChipDevice, callable: ChipCallable, operands: Operands, size: Sizing, threads: int | None
+) -> Timeline | None:
     """Values, then time: enqueue, the device's wall, drain."""
     device.clock.advance(device.host.enqueue_ns)
     execution = callable.program.execute(
         operands.arguments,
         record=device.platform.clocked,
         clusters=device.clusters,
-        threads=config.threads,
+        threads=threads,
         platform=device.platform.name,
     )
     if execution.recording is None:
         return None
-    timeline = device.time(callable, execution.recording)
+    timeline = device.time(callable, execution.recording, size)
     device.clock.advance(timeline.device_wall_ns + device.host.drain_ns)
     return timeline
 

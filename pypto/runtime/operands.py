@@ -38,7 +38,7 @@ class Operands:
     ``uploads`` and ``downloads`` are bytes per copied tensor; ``allocations`` counts the device buffers of the launch.
     """
 
-    arguments: list[TensorArgument | int | float] = field(default_factory=list)
+    arguments: list[Any] = field(default_factory=list)
     uploads: list[int] = field(default_factory=list)
     downloads: list[int] = field(default_factory=list)
     allocations: int = 0

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from pypto.runtime.task_runtime import Sizing
+
 if TYPE_CHECKING:
     from pypto.sim.chips import Chip
     from pypto.sim.recording import Recording
@@ -74,8 +76,11 @@ class TimingMemo:
 
 
 @cache
-def timing_memo(chip_name: str) -> TimingMemo:
-    """The memo of the chip called ``chip_name``, shared by every worker of the process."""
+def timing_memo(chip_name: str, sizing: Sizing) -> TimingMemo:
+    """The memo of the chip called ``chip_name`` with its task runtime sized so, shared by all workers."""
     from pypto.sim.chips import chip
 
-    return TimingMemo(chip(chip_name))
+    description = chip(chip_name)
+    known = {row.name.rsplit(".", 1)[-1]: row.value for row in description.constants()}
+    changed = {name: value for name, value in sizing.chip_figures().items() if known[name] != value}
+    return TimingMemo(description.replace(**changed) if changed else description)

@@ -1,0 +1,81 @@
+"""How the task runtime of a launch is sized: control threads and rings (spec runtime 8.3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from pypto.backend.platforms import Platform
+from pypto.runtime.run_config import RunConfig, ring_sizes
+
+RingSize: TypeAlias = int | tuple[int, ...] | None
+FEWEST_THREADS: Final = 2
+
+_ENVIRONMENT: Final = {
+    "ring_task_window": "PTO2_RING_TASK_WINDOW",
+    "ring_heap": "PTO2_RING_HEAP",
+    "ring_dep_pool": "PTO2_RING_DEP_POOL",
+}
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """``aicpu_threads``: one orchestrator, the rest schedulers. Ring sizes: one, four (0: default) or ``None``."""
+
+    aicpu_threads: int
+    ring_task_window: RingSize = None
+    ring_heap: RingSize = None
+    ring_dep_pool: RingSize = None
+
+    @property
+    def rings(self) -> tuple[RingSize, RingSize, RingSize]:
+        """What a cached arena is good for."""
+        return self.ring_task_window, self.ring_heap, self.ring_dep_pool
+
+    def chip_figures(self) -> dict[str, float]:
+        """The figures of a chip description that this sizing sets.
+
+        The clock has one window and one heap for all rings: of four sizes it takes the smallest, the first to stall.
+        """
+        figures: dict[str, float] = {"scheduler_threads": self.aicpu_threads - 1}
+        for figure, size in (("ring_window", self.ring_task_window), ("ring_heap", self.ring_heap)):
+            given = [s for s in (size if isinstance(size, tuple) else (size,)) if s]
+            if given:
+                figures[figure] = min(given)
+        return figures
+
+
+def sizing(config: RunConfig, runtime_config: Mapping[str, Any], platform: Platform) -> Sizing:
+    """The sizing of a launch: its configuration, else the environment (rings) or the program (threads), else defaults.
+
+    ``RuntimeError`` for a number of control threads the platform does not have.
+    """
+    threads = config.aicpu_thread_num or runtime_config.get("aicpu_thread_num") or platform.aicpu_threads
+    if not FEWEST_THREADS <= threads <= platform.aicpu_threads:
+        raise RuntimeError(
+            f"prepare_native_run failed: aicpu_thread_num={threads}, "
+            f"{platform.name} runs with {FEWEST_THREADS} to {platform.aicpu_threads}"
+        )
+    return Sizing(threads, *(_ring(config, name) for name in _ENVIRONMENT))
+
+
+def _ring(config: RunConfig, name: str) -> RingSize:
+    size = getattr(config, name)
+    if size is None:
+        size = _from_environment(name)
+    return tuple(size) if isinstance(size, list) else size
+
+
+def _from_environment(name: str) -> Any:
+    """The size the environment gives: one number, or four separated by commas."""
+    variable = _ENVIRONMENT[name]
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{variable} must be one number or four separated by commas, got {text!r}") from None
+    return ring_sizes(name, numbers[0] if len(numbers) == 1 else numbers)
