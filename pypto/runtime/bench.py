@@ -83,8 +83,8 @@ def _check_call(
 
 def _measure(compiled: Any, args: Sequence[Any], config: RunConfig, launches: int) -> tuple[str, list[float]]:
     """What ``launches`` launches wrote to descriptor 2, and the real time of each in microseconds."""
-    callable = compiled.chip_callable
-    worker = ChipWorker(config, runtime=callable.runtime_name, enable_sdma=callable.enable_sdma, auto_init=False)
+    program = compiled.chip_callable
+    worker = ChipWorker(config, runtime=program.runtime_name, enable_sdma=program.enable_sdma, auto_init=False)
     with tempfile.TemporaryDirectory(prefix="pypto-bench-") as folder, contextlib.ExitStack() as opened:
         with without_markers(Path(folder, "opening.log")):
             opened.enter_context(worker)

@@ -21,7 +21,7 @@ from pypto.runtime.timing_memo import timing_memo
 
 if TYPE_CHECKING:
     from pypto.sim.recording import Recording
-    from pypto.sim.timing import Timeline
+    from pypto.sim.timing import DeviceState, Timeline
 
 RUNTIMES: Final = (DEFAULT_RUNTIME,)
 
@@ -51,6 +51,11 @@ class ChipDevice:
         self._prewarm()
 
     @property
+    def clocked(self) -> bool:
+        """Whether launches have a device clock."""
+        return self.platform.clocked
+
+    @property
     def callables(self) -> int:
         """How many distinct callables, by content, were loaded."""
         return len(self._loaded)
@@ -58,7 +63,7 @@ class ChipDevice:
     @property
     def clusters(self) -> int:
         """Clusters that values are computed for."""
-        if not self.platform.clocked:
+        if not self.clocked:
             return SIM_CLUSTERS
         from pypto.sim.chips import chip
 
@@ -68,13 +73,13 @@ class ChipDevice:
     def writes_markers(self) -> bool:
         return self.log_level <= log_config.TIMING
 
-    def register(self, callable: ChipCallable) -> int:
-        """Load ``callable`` unless its content is there already; its number on this device."""
-        return self._loaded.setdefault(callable.digest, len(self._loaded))
+    def register(self, chip_callable: ChipCallable) -> int:
+        """Load ``chip_callable`` unless its content is there already; its number on this device."""
+        return self._loaded.setdefault(chip_callable.digest, len(self._loaded))
 
-    def hid(self, callable: ChipCallable) -> str:
-        """Identity of ``callable`` in markers: content hash with a device clock, number on the device without."""
-        return callable.hid if self.platform.clocked else f"{self._loaded[callable.digest]:x}"
+    def hid(self, chip_callable: ChipCallable) -> str:
+        """Identity of ``chip_callable`` in markers: content hash with a device clock, number on the device without."""
+        return chip_callable.hid if self.clocked else f"{self._loaded[chip_callable.digest]:x}"
 
     def next_generation(self) -> int:
         """The number of the next launch on this device, from 1."""
@@ -83,10 +88,7 @@ class ChipDevice:
 
     def forget_caches(self) -> None:
         """Start the next launch with cold caches."""
-        if self.platform.clocked:
-            from pypto.sim.timing import DeviceState
-
-            self._state = DeviceState()
+        self._state: DeviceState | None = None
 
     def use_arena(self, sizing: Sizing) -> None:
         """Make the runtime arena of ``sizing`` the current one; that of one ring sizing is cached."""
@@ -94,10 +96,12 @@ class ChipDevice:
         self.clock.advance(ARENA_REUSE_NS if cached else ARENA_BUILD_NS)
         self._arena = sizing
 
-    def time(self, callable: ChipCallable, recording: Recording, sizing: Sizing) -> Timeline:
+    def time(self, chip_callable: ChipCallable, recording: Recording, sizing: Sizing) -> Timeline:
         """When everything in ``recording`` happened, given what the launches before it left in the caches."""
+        from pypto.sim.timing import DeviceState
+
         memo = timing_memo(self.platform.chip, sizing)
-        timeline, self._state = memo.time(callable.digest, recording, self._state)
+        timeline, self._state = memo.time(chip_callable.digest, recording, self._state or DeviceState())
         return timeline
 
     def close(self) -> None:

@@ -48,16 +48,16 @@ class Compiled(Protocol):
 def prepare(compiled: Compiled, platform: str | None = None) -> PreparedProgram:
     """Assemble ``compiled`` (for ``platform`` instead of its own, when given) beside its signature."""
     if platform is None or platform == compiled.platform:
-        callable = compiled.chip_callable
+        chip_callable = compiled.chip_callable
     else:
-        callable = assemble(compiled.output_dir, platform)
-    return PreparedProgram(Signature(compiled, callable.name), callable)
+        chip_callable = assemble(compiled.output_dir, platform)
+    return PreparedProgram(Signature(compiled, chip_callable.name), chip_callable)
 
 
 def prepare_directory(build_dir: str | Path, platform: str) -> PreparedProgram:
     """Assemble a build directory for ``platform``; its signature is that of the orchestration text."""
-    callable = assemble(build_dir, platform)
-    return PreparedProgram(text_signature(callable), callable)
+    chip_callable = assemble(build_dir, platform)
+    return PreparedProgram(text_signature(chip_callable), chip_callable)
 
 
 def dispatch(compiled: Compiled, args: Sequence[Any], config: RunConfig | None = None) -> Any:
@@ -75,11 +75,11 @@ def dispatch(compiled: Compiled, args: Sequence[Any], config: RunConfig | None =
 
 def dispatch_prepared(prepared: PreparedProgram, args: Sequence[Any], config: RunConfig) -> Any:
     """Launch on the open worker bound to the platform and device of ``config``, else on a device of its own."""
-    callable = prepared.callable
-    worker = active_workers.find(Binding(LEVEL, config.platform, config.device_id, callable.runtime_name))
+    chip_callable = prepared.chip_callable
+    worker = active_workers.find(Binding(LEVEL, config.platform, config.device_id, chip_callable.runtime_name))
     if worker is not None:
         return worker.dispatch(prepared, args, config)
-    device = ChipDevice(find_platform(config.platform), config.device_id, callable.runtime_name)
+    device = ChipDevice(find_platform(config.platform), config.device_id, chip_callable.runtime_name)
     try:
         return prepared.launch(device, ONE_SHOT_OWNER, args, config)
     finally:
@@ -87,7 +87,7 @@ def dispatch_prepared(prepared: PreparedProgram, args: Sequence[Any], config: Ru
 
 
 def check_config(config: object) -> None:
-    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``NotImplementedError`` for what no launch can do yet."""
+    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``NotImplementedError`` for what cannot be done yet."""
     if not isinstance(config, RunConfig):
         raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
     for name, available in _AVAILABLE.items():

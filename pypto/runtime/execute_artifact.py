@@ -45,18 +45,18 @@ def execute_artifact_dir(
     ``ArtifactSetupError`` when it cannot be run at all, ``AssertionError`` when the numbers differ.
     """
     directory = Path(work_dir)
-    callable = _assembled(directory, platform)
+    chip_callable = _assembled(directory, platform)
     execute_on_golden(
         directory,
         directory / "golden.py",
-        callable,
-        callable.runtime_name,
+        chip_callable,
+        chip_callable.runtime_name,
         platform,
         device_id,
         dfx,
         validate,
         directory / "data" / "actual",
-        callable.enable_sdma,
+        chip_callable.enable_sdma,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pypto.runtime import markers
@@ -24,45 +25,54 @@ from pypto.runtime.spans import (
 from pypto.runtime.task_runtime import Sizing, sizing
 
 if TYPE_CHECKING:
+    from pypto.sim.recording import Recording
     from pypto.sim.timing import Timeline
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What is known of a launch afterwards: nothing on a values-only platform, unless diagnostics were asked for."""
+
+    recording: Recording | None = None
+    timeline: Timeline | None = None
 
 
 def launch(
     device: ChipDevice,
-    callable: ChipCallable,
+    chip_callable: ChipCallable,
     slots: Sequence[Slot],
     arguments: Sequence[Argument],
     config: RunConfig,
-) -> Timeline | None:
-    """Run ``callable`` once with ``arguments``, checked before; its timeline on a clocked platform, else ``None``.
+) -> Launched:
+    """Run ``chip_callable`` once with ``arguments``, which were checked before.
 
     The caller's tensors change only when the launch succeeds. Markers are written either way.
     """
-    size = sizing(config, callable.runtime_config, device.platform)
-    device.register(callable)
+    size = sizing(config, chip_callable.runtime_config, device.platform)
+    device.register(chip_callable)
     if config.cold_start:
         device.forget_caches()
     log = SpanLog(device.clock)
-    identity = markers.Launch(markers.next_invocation(), device.hid(callable))
+    identity = markers.Launch(markers.next_invocation(), device.hid(chip_callable))
     try:
         with log.span(RUN, _run_identity(device, identity.inv)):
             with log.span(BIND):
                 operands = _bind(device, log, slots, arguments, size)
             with log.span(RUNNER_RUN):
-                timeline = _run(device, callable, operands, size, config.threads)
+                launched = _run(device, chip_callable, operands, size, config)
             with log.span(VALIDATE):
                 _validate(device, operands)
-            if timeline is not None:
-                _note_device(log, timeline)
+            if device.clocked:
+                _note_device(log, launched.timeline)
     finally:
         if device.writes_markers:
             markers.write_spans(identity, log.spans, written_ns=device.clock.now_ns())
-    return timeline
+    return launched
 
 
 def _run_identity(device: ChipDevice, inv: int) -> str:
     """Attributes of the root span of a clocked platform (spec profiling 1.7); the values-only ones write none."""
-    if not device.clock.modelled:
+    if not device.clocked:
         return ""
     return f"run_id=0 dispatch_id=0 slot_id=0 generation={device.next_generation()} run_epoch={inv}"
 
@@ -81,22 +91,22 @@ def _bind(
 
 
 def _run(
-    device: ChipDevice, callable: ChipCallable, operands: Operands, size: Sizing, threads: int | None
-) -> Timeline | None:
+    device: ChipDevice, chip_callable: ChipCallable, operands: Operands, size: Sizing, config: RunConfig
+) -> Launched:
     """Values, then time: enqueue, the device's wall, drain."""
     device.clock.advance(device.host.enqueue_ns)
-    execution = callable.program.execute(
+    execution = chip_callable.program.execute(
         operands.arguments,
-        record=device.platform.clocked,
+        record=device.clocked or config.any_dfx_enabled(),
         clusters=device.clusters,
-        threads=threads,
+        threads=config.threads,
         platform=device.platform.name,
     )
     if execution.recording is None:
-        return None
-    timeline = device.time(callable, execution.recording, size)
+        return Launched()
+    timeline = device.time(chip_callable, execution.recording, size)
     device.clock.advance(timeline.device_wall_ns + device.host.drain_ns)
-    return timeline
+    return Launched(execution.recording, timeline)
 
 
 def _validate(device: ChipDevice, operands: Operands) -> None:

@@ -1,4 +1,4 @@
-"""A program ready to launch: its signature and its assembled callable, with the last checks before a device runs it."""
+"""A program ready to launch: its signature and its callable, with the last checks before a device runs it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DFX_FOLDER: Final = "dfx_outputs"
 
 @dataclass(frozen=True)
 class PreparedProgram:
-    """``signature`` checks a call, ``callable`` runs it, ``diagnostics`` is where its diagnostics go."""
+    """``signature`` checks a call, ``chip_callable`` runs it, ``diagnostics`` is where its diagnostics go."""
 
     signature: Signature
-    callable: ChipCallable
+    chip_callable: ChipCallable
     diagnostics: Path | None = None
 
     def launch(self, device: ChipDevice, owner: str, args: Sequence[Any], config: RunConfig) -> Any:
@@ -32,17 +32,17 @@ class PreparedProgram:
         """
         call = self.signature.bind(args)
         self._check_residency(device, owner, call.arguments)
-        launched = launch(device, self.callable, self.signature.slots, call.arguments, config)
+        launched = launch(device, self.chip_callable, self.signature.slots, call.arguments, config)
         if config.any_dfx_enabled():
             from pypto.runtime.dfx import write_diagnostics
 
-            write_diagnostics(launched, self.callable, config, self.dfx_folder)
+            write_diagnostics(launched, self.chip_callable, config, self.dfx_folder)
         return call.result()
 
     @property
     def dfx_folder(self) -> Path:
         """Where the diagnostics of a launch go: ``dfx_outputs`` of the build directory unless said otherwise."""
-        return self.diagnostics or self.callable.build_dir / DFX_FOLDER
+        return self.diagnostics or self.chip_callable.build_dir / DFX_FOLDER
 
     def _check_residency(self, device: ChipDevice, owner: str, arguments: Sequence[Argument]) -> None:
         """Every resident argument must be a live allocation of ``device``."""

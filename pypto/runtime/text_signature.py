@@ -39,9 +39,9 @@ class TextProgram:
         return [i for i, p in enumerate(self.param_infos) if p.direction == "Out"]
 
 
-def text_signature(callable: ChipCallable) -> Signature:
-    """The signature of ``callable``."""
-    return Signature(TextProgram(tuple(map(_parameter, callable.program.params))), callable.name)
+def text_signature(chip_callable: ChipCallable) -> Signature:
+    """The signature of ``chip_callable``."""
+    return Signature(TextProgram(tuple(map(_parameter, chip_callable.program.params))), chip_callable.name)
 
 
 def _parameter(p: ProgramParameter) -> TextParameter:

@@ -142,8 +142,8 @@ class ChipWorker(Worker):
         """
         self._require_ready("register")
         prepared = self._prepare(compiled)
-        number = self._load(prepared.callable)
-        handle = RegistrationHandle(self, compiled, CallableId(number, prepared.callable.hid), prepared)
+        number = self._load(prepared.chip_callable)
+        handle = RegistrationHandle(self, compiled, CallableId(number, prepared.chip_callable.hid), prepared)
         self._handles.add(handle)
         return handle
 
@@ -152,8 +152,8 @@ class ChipWorker(Worker):
         device = self._open_device("run")
         config = _DEFAULT_CONFIG if config is None else config
         check_config(config)
-        self._check_callable(prepared.callable)
-        self._load(prepared.callable)
+        self._check_callable(prepared.chip_callable)
+        self._load(prepared.chip_callable)
         return prepared.launch(device, "ChipWorker", args, config)
 
     def dispatch_registered(self, handle: RegistrationHandle, args: tuple[Any, ...], config: RunConfig | None) -> Any:
@@ -167,26 +167,26 @@ class ChipWorker(Worker):
                 f"{self.platform!r}; open one with RunConfig(platform={compiled.platform!r})"
             )
         prepared = prepare(compiled)
-        self._check_callable(prepared.callable)
+        self._check_callable(prepared.chip_callable)
         return prepared
 
-    def _check_callable(self, callable: ChipCallable) -> None:
-        if callable.runtime_name != self.runtime:
+    def _check_callable(self, chip_callable: ChipCallable) -> None:
+        if chip_callable.runtime_name != self.runtime:
             raise ValueError(
-                f"{callable.name} was compiled for runtime {callable.runtime_name!r}, "
+                f"{chip_callable.name} was compiled for runtime {chip_callable.runtime_name!r}, "
                 f"this ChipWorker has {self.runtime!r}"
             )
-        if callable.enable_sdma:
-            self._check_sdma(callable.name)
+        if chip_callable.enable_sdma:
+            self._check_sdma(chip_callable.name)
 
     def _check_sdma(self, name: str) -> None:
         if not self.enable_sdma:
             raise RuntimeError(f"{name} needs SDMA, but the active ChipWorker was created without enable_sdma=True")
 
-    def _load(self, callable: ChipCallable) -> int:
-        """The number of ``callable`` on the device; the worker keeps it alive."""
-        self._callables.setdefault(callable.digest, callable)
-        return self._open_device("register").register(callable)
+    def _load(self, chip_callable: ChipCallable) -> int:
+        """The number of ``chip_callable`` on the device; the worker keeps it alive."""
+        self._callables.setdefault(chip_callable.digest, chip_callable)
+        return self._open_device("register").register(chip_callable)
 
     # --- memory --------------------------------------------------------------------------------------------------
 
