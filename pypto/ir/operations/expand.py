@@ -169,6 +169,28 @@ def _fill(call: Call, b: Builder) -> Expr | None:
     return b.tile("expands", target=target, scalar=scalar)
 
 
+def _clone(call: Call, b: Builder) -> Expr:
+    """One copy of ``src`` per index of the repeated axis; along the last axis the rows are expanded first."""
+    src, target = call.arguments["src"], call.arguments["target"]
+    shape, wanted = shape_of(src), shape_of(target)
+    if shape[2] != wanted[2]:
+        rows = b.tile("reshape", tile=src, shape=(shape[0] * shape[1], 1))
+        wide = b.create_tile((shape[0] * shape[1], wanted[2]), dtype_of(src))
+        src = b.tile("reshape", tile=b.tile("row_expand", target=wide, row_vec=rows), shape=wanted)
+    axis = next((k for k in (0, 1) if shape[k] != wanted[k]), 0)
+    copies = wanted[axis] // shape[axis]
+
+    def one_copy(position: Expr) -> None:
+        place = tuple(position if k == axis else 0 for k in range(3)) if copies > 1 else (0, 0, 0)
+        if isinstance(target.type, TileType):
+            b.tile("assemble", target=target, source=src, offset=place)
+        else:
+            b.tile("store", tile=src, offsets=place, output_tensor=target)
+
+    b.repeat(copies, one_copy)
+    return target
+
+
 def _combine(direction: str, name: str) -> None:
     full = f"{direction}_expand_{name}"
     adds = full == "row_expand_add"
@@ -203,4 +225,4 @@ define("tensor.expands", _expands_tensor, kind="broadcast", spec="9", tile_form=
 define("tile.expands", _expands_tile, kind="broadcast", spec="9", summary="every element = scalar",
        lowering=Lowering("texpands", ("scalar",)), expand=_fill)
 define("tensor.expand_clone", _expand_clone, promoted=("expand_clone",), kind="broadcast", spec="9",
-       summary="src copied into target, an axis of 1 repeated")
+       tile_form=_clone, stays_in_memory=("target",), summary="src copied into target, an axis of 1 repeated")

@@ -284,4 +284,5 @@ define("tile.gather_row", gather_row_tile, kind="gather", spec="3",
                          {"transpose": "transpose"}, destination="dst", may_share=False),
        summary="a window of a tensor into a window of a tile")
 define("tensor.gather_row", gather_row_tensor, kind="gather", spec="3", tile_form="tile.gather_row",
+       stays_in_memory=("src",),
        summary="a window of a tensor into a window of an on-chip accumulator")

@@ -7,6 +7,7 @@ from functools import partial
 from pypto.ir.dtype import FP16, FP32, INT16, INT32
 from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
+from pypto.ir.operations.convert import to_dtype
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
@@ -81,8 +82,14 @@ def _col_sum(tile: TileType, tmp_tile: TileType | None = None) -> Type:
 def _with_scratch(name: str, call: Call, b: Builder) -> Expr:
     """A tensor reduction in a kernel: the scratch tile that the instruction asks for is made here."""
     source = call.arguments["input"]
-    scratch = b.create_tile(shape_of(source), dtype_of(source))
-    return b.tile(name, tile=source, tmp_tile=scratch)
+    dtype = dtype_of(source)
+    if name == "row_min" and dtype.is_float() and dtype not in _ROW_MIN_DTYPES:
+        return to_dtype(_reduce_tile(name, to_dtype(source, FP32, b), b), dtype, b)
+    return _reduce_tile(name, source, b)
+
+
+def _reduce_tile(name: str, source: Expr, b: Builder) -> Expr:
+    return b.tile(name, tile=source, tmp_tile=b.create_tile(shape_of(source), dtype_of(source)))
 
 
 def _columns(name: str, call: Call, b: Builder) -> Expr:

@@ -96,13 +96,13 @@ def write_union(
 def _extended(valid: Sequence[Dim], offsets: Sequence[Dim], ends: Sequence[Dim]) -> tuple[Dim, ...]:
     whole = [dims.equal(o, 0) and dims.equal(e, v) for o, e, v in zip(offsets, ends, valid)]
     grown = [axis for axis, same in enumerate(whole) if not same]
-    if len(grown) == 1 and dims.equal(offsets[grown[0]], valid[grown[0]]):
+    if len(grown) == 1 and dims.at_most(offsets[grown[0]], valid[grown[0]]):
         axis = grown[0]
         return tuple(ends[axis] if k == axis else v for k, v in enumerate(valid))
     if _decided(valid, offsets, ends):
         raise OperandValueError(
             f"writing {dims.listing(offsets)} to {dims.listing(ends)} next to the valid region "
-            f"{dims.listing(valid)} leaves no box; extend one axis from where it ends, or write at 0"
+            f"{dims.listing(valid)} leaves no box; extend one axis where it ends, or write at 0"
         )
     return tuple(valid)
 
