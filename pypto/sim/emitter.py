@@ -6,7 +6,8 @@ import math
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from os.path import commonprefix
 from typing import NoReturn
 
 from pypto.ir.dtype import BF16, FP16, FP32, DataType
@@ -101,8 +102,12 @@ class Emitter:
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
         """`: nearest is 'x'`, or nothing when there is no candidate at all."""
-        near = get_close_matches(name, list(known), n=1, cutoff=0.0)
-        return f": nearest is '{near[0]}'" if near else ""
+        near = get_close_matches(name, list(known), n=8, cutoff=0.0)
+        if not near:
+            return ""
+        # equally similar names: the one with the longer common beginning
+        best = max(near, key=lambda other: (SequenceMatcher(a=name, b=other).ratio(), len(commonprefix((name, other)))))
+        return f": nearest is '{best}'"
 
     # frame
 

@@ -1,4 +1,4 @@
-"""Compiled functions of the machine that Python calls: ``int64 (*)(address)``, kept in the cache of the tile kernels."""
+"""Compiled functions of the machine that Python calls, ``int64 (*)(address)``, in the cache of the tile kernels."""
 
 from __future__ import annotations
 

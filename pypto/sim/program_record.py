@@ -104,7 +104,7 @@ class _Facts:
             self.pipe = self.attributes["pipe"]
         else:
             source, target = (
-                _space(emitter, instruction, row, row.sources()),
+                _space(emitter, instruction, row, _inputs(row)),
                 _space(emitter, instruction, row, outputs),
             )
             self.pipe = PIPES[pipe_of(row, source, target)]
@@ -119,6 +119,12 @@ class _Facts:
         subject = 1 if loads else 0
         self._touch(emitter, instruction, subject, self.reads if loads else self.writes)
         self.dtype = self.dtype_out = _dtype(emitter, instruction, subject)
+
+
+def _inputs(row: Row) -> tuple[int, ...]:
+    """Operands the data comes from: those only read, else all that are read (a store reads its tensor to add to it)."""
+    pure = tuple(index for index in row.sources() if row.operands[index].access == "in")
+    return pure or row.sources()
 
 
 def _symbol(emitter: Emitter, instruction: Instruction, index: int) -> object:
