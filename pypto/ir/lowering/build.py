@@ -1,0 +1,113 @@
+"""A program after placement to the texts of a build directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.enums import FunctionType
+from pypto.ir.errors import CompileError
+from pypto.ir.lowering.cores import separate
+from pypto.ir.lowering.instructions import Kernel
+from pypto.ir.lowering.kernel import KernelLowering
+from pypto.ir.lowering.memory import Space, plan
+from pypto.ir.lowering.orchestration import OrchestrationLowering
+from pypto.ir.lowering.scalars import identifier
+from pypto.ir.lowering.text import kernel_text
+
+KERNEL_TYPES = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
+SPACE_NAMES = ("vec", "mat", "left", "right", "acc", "bias", "leftscale", "rightscale")
+
+
+@dataclass
+class Unit:
+    """One kernel of the build: its text and its place in the memory of its core."""
+
+    name: str
+    core: str
+    text: str
+    kernel: Kernel
+
+
+@dataclass
+class Build:
+    """Everything a build directory holds for one orchestration."""
+
+    orchestration: str
+    orchestration_text: str
+    units: list[Unit] = field(default_factory=list)
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    external: list[ir.Function] = field(default_factory=list)
+
+
+def spaces_of(chip: Any) -> dict[str, Space]:
+    """Capacities and alignments of the memory spaces of ``chip``."""
+    titles = {"leftscale": "LeftScale", "rightscale": "RightScale"}
+    found = {}
+    for name in SPACE_NAMES:
+        try:
+            space = chip.space(name)
+        except (KeyError, ValueError):
+            found[name] = Space(titles.get(name, name.title()), 0, 32)
+            continue
+        found[name] = Space(titles.get(name, name.title()), space.capacity_bytes, space.alignment_bytes)
+    return found
+
+
+def build(program: ir.Program, entry: ir.Function, chip: Any) -> Build:
+    """Texts of ``entry`` and of every kernel it reaches."""
+    reached = _reached(program, entry)
+    clusters = int(chip.cores.clusters.value)
+    result = Build(identifier(entry.name), OrchestrationLowering(entry, program.functions, clusters).run())
+    spaces = spaces_of(chip)
+    for function in reached:
+        if function.attrs.get("external") or "external_source" in function.attrs:
+            result.external.append(function)
+        elif function.type in KERNEL_TYPES:
+            _add_kernel(result, function, spaces)
+        elif function.type == FunctionType.Group:
+            _add_group(result, function, program)
+    return result
+
+
+def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space]) -> None:
+    kernel = KernelLowering(function).run()
+    members = separate(kernel)
+    for member in members:
+        plan(member, spaces, function.span)
+        result.units.append(Unit(member.name, member.core, kernel_text(member), member))
+    if len(members) == 2:
+        lanes = 2 if function.attrs.get("lanes") == 2 else 1
+        result.groups[kernel.name] = {"aic": members[0].name, "aiv": members[1].name, "lanes": lanes}
+
+
+def _add_group(result: Build, function: ir.Function, program: ir.Program) -> None:
+    """An author-written Group: the AIC and AIV functions it calls (spec language 3.1)."""
+    from pypto.ir.walk import expressions_of
+
+    members = [e.callee for s in function.body for e in expressions_of(s) if isinstance(e, ir.FunctionCall)]
+    kinds = {program.functions[m].type: m for m in members if m in program.functions}
+    aic, aiv = kinds.get(FunctionType.AIC), kinds.get(FunctionType.AIV)
+    if aic is None and aiv is None:
+        raise CompileError(f"group {function.name!r} calls no AIC or AIV function", function.span)
+    lanes = 2 if function.attrs.get("dual_aiv_dispatch") or members.count(aiv or "") == 2 else 1
+    result.groups[identifier(function.name)] = {
+        "aic": identifier(aic) if aic else None, "aiv": identifier(aiv) if aiv else None, "lanes": lanes,
+    }
+
+
+def _reached(program: ir.Program, entry: ir.Function) -> list[ir.Function]:
+    """Functions ``entry`` launches, directly or through groups, in program order."""
+    from pypto.ir.walk import expressions_of
+
+    names: list[str] = []
+    queue = [entry]
+    while queue:
+        function = queue.pop()
+        for stmt in function.body:
+            for expr in expressions_of(stmt):
+                if isinstance(expr, ir.FunctionCall) and expr.callee in program.functions and expr.callee not in names:
+                    names.append(expr.callee)
+                    queue.append(program.functions[expr.callee])
+    return [f for n, f in program.functions.items() if n in names]

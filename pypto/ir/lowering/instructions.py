@@ -1,0 +1,174 @@
+"""Instructions over virtual tile registers, with structured control flow: what the memory planner and the text see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from pypto.ir.dtype import DataType
+from pypto.ir.span import UNKNOWN_SPAN, Span
+
+
+@dataclass(eq=False)
+class Tile:
+    """A tile register. An alias (``root``) shares the bytes of another one, ``offset_bytes`` further on."""
+
+    name: str
+    rows: int
+    cols: int
+    dtype: DataType
+    space: str
+    stride: int = 0                          # elements between rows; 0: cols
+    valid: tuple[int, int] | None = None     # static partial valid shape
+    root: Tile | None = None
+    offset_bytes: int = 0
+    allocation: str | None = None            # name of a declared allocation
+    slots: int = 1
+    slot: Any = None                         # slot operand of a declared allocation
+    stage: tuple[tuple[Any, int], ...] = ()  # (pipeline loop, copy) around its definition
+    address: int = -1
+
+    @property
+    def buffer(self) -> Tile:
+        """The register that owns the bytes."""
+        return self if self.root is None else self.root.buffer
+
+    @property
+    def row_stride(self) -> int:
+        return self.stride or self.cols
+
+    @property
+    def element_bytes(self) -> int:
+        return self.dtype.get_byte()
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows * self.row_stride * self.element_bytes
+
+    def base_offset(self) -> int:
+        """Bytes from the start of the owning buffer."""
+        return 0 if self.root is None else self.offset_bytes + self.root.base_offset()
+
+
+@dataclass(frozen=True)
+class Register:
+    """A scalar register."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TensorRef:
+    """A tensor parameter or tensor register."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ArrayRef:
+    name: str
+
+
+@dataclass(frozen=True)
+class KernelRef:
+    name: str
+
+
+Operand = Union[Tile, Register, TensorRef, ArrayRef, KernelRef, int, float, tuple]
+
+
+@dataclass(eq=False)
+class Instruction:
+    """One instruction. ``writes``/``reads`` are the tile registers it touches; ``copy`` marks moves that may vanish."""
+
+    mnemonic: str
+    operands: list[Any]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    span: Span = UNKNOWN_SPAN
+    writes: tuple[Tile, ...] = ()
+    reads: tuple[Tile, ...] = ()
+    may_share: bool = False
+    copy: bool = False
+
+
+@dataclass(eq=False)
+class Loop:
+    variable: Register
+    start: Any
+    stop: Any
+    step: Any
+    body: list[Node]
+    span: Span = UNKNOWN_SPAN
+
+
+@dataclass(eq=False)
+class WhileLoop:
+    head: list[Node]
+    condition: Any
+    body: list[Node]
+    span: Span = UNKNOWN_SPAN
+
+
+@dataclass(eq=False)
+class Branch:
+    condition: Any
+    then_body: list[Node]
+    else_body: list[Node]
+    span: Span = UNKNOWN_SPAN
+
+
+@dataclass(eq=False)
+class Jump:
+    kind: str                                # break, continue, ret
+    span: Span = UNKNOWN_SPAN
+
+
+Node = Union[Instruction, Loop, WhileLoop, Branch, Jump]
+
+
+def nested(node: Node) -> Iterator[list[Node]]:
+    """The blocks inside ``node``."""
+    if isinstance(node, Loop):
+        yield node.body
+    elif isinstance(node, WhileLoop):
+        yield node.head
+        yield node.body
+    elif isinstance(node, Branch):
+        yield node.then_body
+        yield node.else_body
+
+
+def instructions(body: list[Node]) -> Iterator[Instruction]:
+    """Every instruction of ``body`` in program order."""
+    for node in body:
+        if isinstance(node, Instruction):
+            yield node
+        else:
+            for block in nested(node):
+                yield from instructions(block)
+
+
+@dataclass(eq=False)
+class KernelParam:
+    """``shape`` is ``None`` for scalars; -1 marks a dynamic extent."""
+
+    name: str
+    dtype: DataType
+    shape: tuple[int, ...] | None
+    direction: str
+    window: bool = False
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One program of one core kind."""
+
+    name: str
+    core: str                                # aic or aiv
+    params: list[KernelParam]
+    body: list[Node]
+    tiles: list[Tile] = field(default_factory=list)
+    tensors: dict[str, tuple[int, DataType]] = field(default_factory=dict)
+    arrays: dict[str, tuple[int, DataType]] = field(default_factory=dict)
+    peaks: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,443 @@
+"""Placed kernels to instructions over tile registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pypto.ir import nodes as ir
+from pypto.ir import operations
+from pypto.ir.enums import MemorySpace, ParamDirection
+from pypto.ir.errors import CompileError, Error
+from pypto.ir.lowering.instructions import (
+    ArrayRef, Branch, Instruction, Jump, Kernel, KernelParam, Loop, Node, Register, TensorRef, Tile, WhileLoop,
+)
+from pypto.ir.lowering.scalars import ScalarLowering, identifier
+from pypto.ir.operations import dims
+
+DIRECTIONS = {ParamDirection.In: "in", ParamDirection.Out: "out", ParamDirection.InOut: "inout"}
+VIEW_OPS = ("tensor.slice", "tensor.reshape", "tensor.transpose", "tensor.view", "tensor.reinterpret_view")
+
+
+def kernel_params(function: ir.Function) -> list[KernelParam]:
+    """The parameters of ``function`` as the text declares them."""
+    params = []
+    for p in function.params:
+        if isinstance(p.type, ir.TensorType):
+            shape = tuple(d if isinstance(d, int) else -1 for d in p.type.shape)
+            params.append(KernelParam(identifier(p.name), p.type.dtype, shape, DIRECTIONS[p.direction], p.type.distributed))
+        elif isinstance(p.type, ir.ScalarType):
+            params.append(KernelParam(identifier(p.name), p.type.dtype, None, "in"))
+        else:
+            raise CompileError(f"parameter {p.name!r} of {function.name!r} cannot cross a kernel boundary", function.span)
+    return params
+
+
+class KernelLowering(ScalarLowering):
+    """Lowers one placed function; the result still mixes cube and vector instructions."""
+
+    def __init__(self, function: ir.Function):
+        super().__init__(function)
+        self.tiles: dict[str, Tile] = {}
+        self.tuples: dict[str, list[Tile]] = {}
+        self.tensors: dict[str, tuple[int, Any]] = {}
+        self.arrays: dict[str, tuple[int, Any]] = {}
+        self._names: set[str] = set()
+        self._all: list[Tile] = []
+        self._stage: tuple[tuple[Any, int], ...] = ()
+
+    def run(self) -> Kernel:
+        """The kernel with virtual tile registers, core not yet decided."""
+        body: list[Node] = []
+        self.block = body
+        self._statements(self.function.body)
+        return Kernel(identifier(self.function.name), "", kernel_params(self.function), self._prologue + body, self._all,
+                      self.tensors, self.arrays)
+
+    # --- registers ---------------------------------------------------------------------------------------------------------
+
+    def _unique(self, base: str) -> str:
+        base, number = identifier(base), 0
+        name = base
+        while name in self._names:
+            number += 1
+            name = f"{base}_{number}"
+        self._names.add(name)
+        return name
+
+    def new_tile(self, name: str, kind: ir.TileType, **fields: Any) -> Tile:
+        """A register for a value of type ``kind``; a static partial valid shape goes into the declaration."""
+        rows, cols = flat_shape(kind.shape)
+        space = (kind.space or MemorySpace.Vec).name.lower()
+        tile = Tile(self._unique(name), rows, cols, kind.dtype, space, stage=self._stage, **fields)
+        valid = flat_valid(kind.shape, kind.valid_shape, self.span)
+        if valid != (rows, cols) and all(isinstance(v, int) for v in valid):
+            tile.valid = (int(valid[0]), int(valid[1]))  # type: ignore[arg-type]
+        self._declare(tile, kind)
+        self._all.append(tile)
+        return tile
+
+    def _declare(self, tile: Tile, kind: ir.TileType) -> None:
+        memref = kind.memref
+        if memref is None or tile.root is not None:
+            return
+        declaration = getattr(memref, "declaration", memref)
+        tile.allocation = declaration.name or f"declared_{id(declaration):x}"
+        tile.slots = declaration.slots or 1
+        if hasattr(memref, "slot"):
+            slot = memref.slot
+            expr = getattr(slot, "expr", slot)
+            tile.slot = self.scalar(expr)
+
+    def set_valid(self, tile: Tile, kind: ir.TileType) -> None:
+        """Emit the valid shape of a value when it is known only at run time."""
+        valid = flat_valid(kind.shape, kind.valid_shape, self.span)
+        if not all(isinstance(v, int) for v in valid):
+            self.emit("setvalid", tile, self.scalar(valid[0]), self.scalar(valid[1]))
+
+    def tile_of(self, expr: ir.Expr) -> Tile:
+        """The register that holds ``expr``."""
+        if isinstance(expr, ir.Var):
+            if expr.name not in self.tiles:
+                raise CompileError(f"{expr.name!r} is read before it has a value", expr.span if expr.span.line else self.span)
+            return self.tiles[expr.name]
+        if isinstance(expr, ir.TupleItem) and isinstance(expr.value, ir.Var):
+            return self.tuples[expr.value.name][expr.index]
+        if isinstance(expr, ir.Call):
+            return self._call_tile("value", expr)
+        raise CompileError(f"{type(expr).__name__} is not a tile", self.span)
+
+    def operand(self, value: Any) -> Any:
+        """An instruction operand."""
+        if isinstance(value, tuple):
+            return tuple(self.operand(v) for v in value)
+        if isinstance(value, ir.Expr):
+            if isinstance(value.type, ir.TileType):
+                return self.tile_of(value)
+            if isinstance(value.type, ir.TensorType):
+                return self.tensor(value)
+            if isinstance(value.type, ir.ArrayType):
+                return self.array(value)
+        return self.scalar(value)
+
+    def element_source(self, expr: ir.Expr) -> Any:
+        return self.tile_of(expr) if isinstance(expr.type, ir.TileType) else self.tensor(expr)
+
+    # --- statements --------------------------------------------------------------------------------------------------------
+
+    def _statements(self, body: list[ir.Stmt]) -> None:
+        for stmt in body:
+            saved, self.span = self.span, stmt.span if stmt.span.line else self.span
+            try:
+                getattr(self, f"_on_{type(stmt).__name__.lower()}")(stmt)
+            except Error:
+                raise
+            except (TypeError, ValueError, LookupError) as e:
+                raise CompileError(str(e).strip("'\""), self.span) from e
+            self.span = saved
+
+    def _nested(self, body: list[ir.Stmt]) -> list[Node]:
+        saved, inner = self.block, []
+        self.block = inner
+        self._statements(body)
+        self.block = saved
+        return inner
+
+    def _on_assign(self, stmt: ir.Assign) -> None:
+        target, value = stmt.target, stmt.value
+        kind = target.type
+        if isinstance(kind, ir.TileType):
+            self._assign_tile(target, value)
+        elif isinstance(kind, ir.TupleType) and isinstance(value, ir.Call):
+            self._multiple(target, value)
+        elif isinstance(kind, ir.TensorType):
+            self._tensor_view(target, value)
+        elif isinstance(kind, ir.ArrayType):
+            self._assign_array(target, value)
+        else:
+            self.scalar(value, Register(identifier(target.name)))
+
+    def _assign_tile(self, target: ir.Var, value: ir.Expr) -> None:
+        kind = target.type
+        assert isinstance(kind, ir.TileType)
+        if isinstance(value, ir.Call):
+            self.tiles[target.name] = self._call_tile(target.name, value, kind)
+            return
+        source = self.tile_of(value)
+        holder = self.tiles.get(target.name)
+        if holder is None:
+            holder = self.tiles[target.name] = self.new_tile(target.name, kind)
+        if holder is source:
+            return
+        self._copy_valid(holder, kind)
+        self.emit("tmov", holder, source, writes=(holder,), reads=(source,), copy=True, may_share=True)
+
+    def _copy_valid(self, holder: Tile, kind: ir.TileType) -> None:
+        valid = flat_valid(kind.shape, kind.valid_shape, self.span)
+        declared = holder.valid or (holder.rows, holder.cols)
+        if valid != declared:
+            self.emit("setvalid", holder, self.scalar(valid[0]), self.scalar(valid[1]))
+
+    def _assign_array(self, target: ir.Var, value: ir.Expr) -> None:
+        name = identifier(target.name)
+        if isinstance(value, ir.Call) and value.op == "array.create":
+            self.arrays[name] = (value.arguments["extent"], value.arguments["dtype"])
+        elif isinstance(value, ir.Call) and value.op == "array.update_element":
+            arguments = value.arguments
+            self.emit("aset", ArrayRef(name), self.scalar(arguments["index"]), self.scalar(arguments["value"]))
+
+    def _tensor_view(self, target: ir.Var, value: ir.Expr) -> None:
+        if isinstance(value, ir.Call) and value.op not in VIEW_OPS:
+            self.effect(value)
+            return
+        name = identifier(target.name)
+        kind = target.type
+        assert isinstance(kind, ir.TensorType)
+        self.tensors[name] = (len(kind.shape), kind.dtype)
+        emit_view(self, TensorRef(name), value)
+
+    def _on_evaluate(self, stmt: ir.Evaluate) -> None:
+        call = stmt.value
+        if not isinstance(call, ir.Call) or call.op == "system.nothing":
+            return
+        if call.op in ("tensor.write", "tile.write"):
+            first = call.arguments["tensor" if call.op == "tensor.write" else "tile"]
+            source = self.element_source(first)
+            touched = (source,) if isinstance(source, Tile) else ()
+            self.emit("sstore", source, self.operand_list(call.arguments["indices"]), self.scalar(call.arguments["value"]), writes=touched, reads=touched)
+            return
+        if isinstance(call.type, ir.TileType):
+            self._call_tile("value", call)
+            return
+        self.effect(call)
+
+    def effect(self, call: ir.Call) -> None:
+        """An operation without a tile result: stores, barriers, transfers."""
+        lowered = operations.instruction_of(call)
+        if lowered is None:
+            raise CompileError(f"{call.op} cannot run in a kernel", self.span)
+        head = [] if lowered.destination is None else [self.operand(lowered.destination)]
+        operands = head + [self.operand(o) for o in lowered.operands]
+        self._instruction(lowered.instruction, operands, {**lowered.attributes, **matrix_attributes(call)}, ())
+
+    def _instruction(self, mnemonic: str, operands: list[Any], attributes: dict[str, Any], writes: tuple[Tile, ...], **fields: Any) -> None:
+        reads = tuple(o for o in operands if isinstance(o, Tile) and o not in writes)
+        self.emit(mnemonic, *operands, attributes=attributes, writes=writes, reads=reads, **fields)
+
+    def _on_for(self, stmt: ir.For) -> None:
+        start, stop, step = self.scalar(stmt.start), self.scalar(stmt.stop), self.scalar(stmt.step)
+        self.block.append(Loop(Register(identifier(stmt.var.name)), start, stop, step, self._nested(stmt.body), self.span))
+
+    def _on_while(self, stmt: ir.While) -> None:
+        saved, head = self.block, []
+        self.block = head
+        condition = self.scalar(stmt.condition)
+        self.block = saved
+        self.block.append(WhileLoop(head, condition, self._nested(stmt.body), self.span))
+
+    def _on_if(self, stmt: ir.If) -> None:
+        condition = self.scalar(stmt.condition)
+        self.block.append(Branch(condition, self._nested(stmt.then_body), self._nested(stmt.else_body), self.span))
+
+    def _on_break(self, stmt: ir.Break) -> None:
+        self.block.append(Jump("break", self.span))
+
+    def _on_continue(self, stmt: ir.Continue) -> None:
+        self.block.append(Jump("continue", self.span))
+
+    def _on_return(self, stmt: ir.Return) -> None:
+        self.block.append(Jump("ret", self.span))
+
+    def _on_scope(self, stmt: ir.Scope) -> None:
+        saved = self._stage
+        if stmt.kind == "stage":
+            self._stage = (*saved, (stmt.attrs["loop"], stmt.attrs["stage"]))
+        self._statements(stmt.body)
+        self._stage = saved
+
+    # --- tile operations ---------------------------------------------------------------------------------------------------
+
+    def _call_tile(self, name: str, call: ir.Call, declared: ir.TileType | None = None) -> Tile:
+        handler = getattr(self, f"_{call.op.replace('.', '_')}", None)
+        if handler is not None:
+            return handler(name, call)
+        lowered = operations.instruction_of(call)
+        if lowered is None:
+            raise CompileError(f"{call.op} has no instruction", self.span)
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        operands = [self.operand(o) for o in lowered.operands]
+        if lowered.destination is not None:
+            owner = self.tile_of(lowered.destination)
+            result = self._alias(name, owner, kind)
+            self.set_valid(result, kind)
+            reads = tuple(o for o in operands if isinstance(o, Tile))
+            self.emit(lowered.instruction, owner if result.valid == owner.valid else result, *operands,
+                      attributes={**lowered.attributes, **matrix_attributes(call)}, writes=(owner,), reads=(owner, *reads))
+            return result
+        result = self.new_tile(name, declared if declared is not None and declared.memref is not None else kind)
+        self.set_valid(result, kind)
+        attributes = {**lowered.attributes, **matrix_attributes(call)}
+        self._instruction(lowered.instruction, [result, *operands], attributes, (result,), may_share=lowered.may_share)
+        return result
+
+    def _multiple(self, target: ir.Var, call: ir.Call) -> None:
+        lowered = operations.instruction_of(call)
+        if lowered is None:
+            raise CompileError(f"{call.op} has no instruction", self.span)
+        kinds = call.type.items  # type: ignore[attr-defined]
+        results = [self.new_tile(f"{target.name}_{i}", kind) for i, kind in enumerate(kinds)]
+        operands = [self.operand(o) for o in lowered.operands]
+        self._instruction(lowered.instruction, [*results, *operands], dict(lowered.attributes), tuple(results))
+        self.tuples[target.name] = results
+
+    def _alias(self, name: str, owner: Tile, kind: ir.TileType, offset_bytes: int = 0, stride: int | None = None) -> Tile:
+        return self.new_tile(name, kind_in(kind, owner.space), root=owner, offset_bytes=offset_bytes, stride=owner.stride if stride is None else stride)
+
+    def _tile_create(self, name: str, call: ir.Call) -> Tile:
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        return self.new_tile(name, kind)
+
+    def _tile_set_validshape(self, name: str, call: ir.Call) -> Tile:
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        owner = self.tile_of(next(iter(call.arguments.values())))
+        result = self._alias(name, owner, kind)
+        self.set_valid(result, kind)
+        return result
+
+    def _tile_slice(self, name: str, call: ir.Call) -> Tile:
+        source, kind = call.arguments["tile"], call.type
+        assert isinstance(kind, ir.TileType)
+        owner = self.tile_of(source)
+        offset = _flat_offset(source.type.shape, call.arguments["offset"], kind)
+        if offset is None:
+            return self._extracted(name, call, owner, kind)
+        element = offset[0] * owner.row_stride + offset[1]
+        result = self._alias(name, owner, kind, element * owner.element_bytes, owner.row_stride)
+        self.set_valid(result, kind)
+        return result
+
+    def _extracted(self, name: str, call: ir.Call, owner: Tile, kind: ir.TileType) -> Tile:
+        """A window at a run-time offset is copied out."""
+        result = self.new_tile(name, kind_in(kind, owner.space))
+        self.set_valid(result, kind)
+        row, col = (self.scalar(o) for o in _matrix_offset(call.arguments["tile"].type.shape, call.arguments["offset"]))
+        self._instruction("textract", [result, owner, row, col], {}, (result,))
+        return result
+
+    def _tile_reshape(self, name: str, call: ir.Call) -> Tile:
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        owner = self.tile_of(call.arguments["tile"])
+        rows, cols = flat_shape(kind.shape)
+        packed = owner.row_stride == owner.cols or owner.rows == 1
+        if packed or (rows, cols) == (owner.rows, owner.cols):
+            result = self._alias(name, owner, kind, 0, 0 if packed else owner.stride)
+            self.set_valid(result, kind)
+            return result
+        result = self.new_tile(name, kind_in(kind, owner.space))
+        self.set_valid(result, kind)
+        self._instruction("treshape", [result, owner], {}, (result,))
+        return result
+
+    def _tile_reinterpret_view(self, name: str, call: ir.Call) -> Tile:
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        owner = self.tile_of(next(iter(call.arguments.values())))
+        result = self._alias(name, owner, kind, 0, 0)
+        self.set_valid(result, kind)
+        return result
+
+    def _tile_transpose_view(self, name: str, call: ir.Call) -> Tile:
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        owner = self.tile_of(next(iter(call.arguments.values())))
+        result = self.new_tile(name, kind_in(kind, owner.space))
+        self.set_valid(result, kind)
+        self._instruction("tmov", [result, owner], {"transpose": 1}, (result,))
+        return result
+
+
+def matrix_attributes(call: ir.Call) -> dict[str, Any]:
+    """Attributes that placement put on a product."""
+    return {k: v for k, v in call.attrs.items() if k in ("a_trans", "b_trans")}
+
+
+def kind_in(kind: ir.TileType, space: str) -> ir.TileType:
+    """``kind`` in the memory space with text name ``space``."""
+    member = next(s for s in MemorySpace if s.name.lower() == space)
+    return ir.TileType(kind.shape, kind.dtype, member, kind.view, None)
+
+
+def flat_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows (product of the leading axes) and columns of a tile of any rank."""
+    rows = 1
+    for extent in shape[:-1]:
+        rows *= extent
+    return rows, shape[-1] if shape else 1
+
+
+def flat_valid(shape: tuple[int, ...], valid: tuple[ir.Dim, ...], span: Any) -> tuple[ir.Dim, ir.Dim]:
+    """Valid rows and columns; leading axes must be full or one of them partial with the others 1 or full before it."""
+    lead = list(zip(shape[:-1], valid[:-1]))
+    rows: ir.Dim = 1
+    for position, (extent, good) in enumerate(lead):
+        if good != extent and any(v != 1 for _, v in lead[:position]):
+            raise CompileError(f"valid shape {list(map(str, valid))} of a {list(shape)} tile is not a range of rows", span)
+        rows = dims.mul(rows, good)
+    return rows, valid[-1] if valid else 1
+
+
+def _flat_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...], kind: ir.TileType) -> tuple[int, int] | None:
+    numbers = [ir.as_dim(o) for o in offset]
+    if not all(isinstance(n, int) for n in numbers):
+        return None
+    row = 0
+    for extent, number in zip(shape[:-1], numbers[:-1]):
+        row = row * extent + int(number)  # type: ignore[arg-type]
+    return row, int(numbers[-1])  # type: ignore[arg-type]
+
+
+def _matrix_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...]) -> tuple[ir.Dim, ir.Dim]:
+    row: ir.Dim = 0
+    for extent, number in zip(shape[:-1], offset[:-1]):
+        row = dims.add(dims.mul(row, extent), ir.as_dim(number))
+    return row, ir.as_dim(offset[-1])
+
+
+def emit_view(lowering: ScalarLowering, target: TensorRef, value: ir.Expr) -> None:
+    """A view of a tensor as one instruction on tensor registers."""
+    if isinstance(value, ir.Var):
+        lowering.emit("permute", target, lowering.tensor(value), 0, 0)
+        return
+    if not isinstance(value, ir.Call):
+        raise CompileError("this value is not a view of a tensor", lowering.span)
+    arguments = dict(value.arguments)
+    source = next(v for v in arguments.values() if isinstance(v, ir.Expr) and isinstance(v.type, ir.TensorType))
+    base = lowering.tensor(source)
+    kind = value.type
+    assert isinstance(kind, ir.TensorType)
+    if value.op == "tensor.slice":
+        shape, offset = arguments["shape"], arguments["offset"]
+        lead = len(source.type.shape) - len(shape)  # type: ignore[attr-defined]
+        full_shape = (*([1] * lead), *shape)
+        full_offset = offset if len(offset) == len(full_shape) else (*([0] * lead), *offset)
+        dropped = tuple(range(lead)) + tuple(int(d) + lead for d in arguments.get("drop_dims") or ())
+        lowering.emit("view", target, base, lowering.operand_list(full_offset), lowering.operand_list(full_shape), dropped)
+    elif value.op == "tensor.transpose":
+        rank = len(kind.shape)
+        axes = [int(ir.as_dim(arguments[n]) if isinstance(arguments[n], ir.Expr) else arguments[n]) % rank for n in ("axis1", "axis2")]  # type: ignore[arg-type]
+        lowering.emit("permute", target, base, *axes)
+    elif value.op == "tensor.reinterpret_view":
+        lowering.emit("reinterpret", target, base, lowering.operand_list(kind.shape), attributes={"dtype": kind.dtype.to_string()})
+    elif value.op == "tensor.view" and arguments.get("layout") is not None and arguments.get("shape") is None:
+        rank = len(kind.shape)
+        lowering.emit("permute", target, base, rank - 2, rank - 1)
+    elif value.op in ("tensor.reshape", "tensor.view"):
+        lowering.emit("reshape", target, base, lowering.operand_list(kind.shape))
+    else:
+        raise CompileError(f"{value.op} is not a view of a tensor", lowering.span)
+
+
+__all__ = ["KernelLowering", "kernel_params", "flat_shape", "emit_view", "Instruction", "VIEW_OPS"]

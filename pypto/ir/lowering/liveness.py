@@ -1,0 +1,121 @@
+"""Which tile buffers are alive at the same time: backward liveness over structured code."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from pypto.ir.lowering.instructions import Branch, Instruction, Jump, Loop, Node, Tile, WhileLoop
+
+Live = frozenset[Tile]
+
+
+class Interference:
+    """Pairs of buffers that must not share bytes; ``copies`` and ``shares`` list candidates for one common buffer."""
+
+    def __init__(self) -> None:
+        self.edges: dict[Tile, set[Tile]] = defaultdict(set)
+        self.copies: list[tuple[Tile, Tile]] = []
+        self.shares: list[tuple[Tile, Tile]] = []
+        self._loops: list[tuple[Live, Live]] = []        # (live at continue, live at break)
+        self.final = False
+
+    def of(self, body: list[Node]) -> Interference:
+        """Analyse a kernel body."""
+        self.final = True
+        self._block(body, frozenset())
+        return self
+
+    def connect(self, a: Tile, b: Tile) -> None:
+        if a is not b:
+            self.edges[a].add(b)
+            self.edges[b].add(a)
+
+    # --- liveness ----------------------------------------------------------------------------------------------------------
+
+    def _block(self, body: list[Node], live: Live) -> Live:
+        for node in reversed(body):
+            live = self._node(node, live)
+        return live
+
+    def _node(self, node: Node, live: Live) -> Live:
+        if isinstance(node, Instruction):
+            return self._instruction(node, live)
+        if isinstance(node, Branch):
+            return self._block(node.then_body, live) | self._block(node.else_body, live)
+        if isinstance(node, Loop):
+            return self._loop([], node.body, live)
+        if isinstance(node, WhileLoop):
+            return self._loop(node.head, node.body, live)
+        return self._jump(node, live)
+
+    def _jump(self, node: Jump, live: Live) -> Live:
+        if node.kind == "ret" or not self._loops:
+            return frozenset() if node.kind == "ret" else live
+        at_continue, at_break = self._loops[-1]
+        return at_continue if node.kind == "continue" else at_break
+
+    def _loop(self, head: list[Node], body: list[Node], after: Live) -> Live:
+        """Iterate to the fixed point quietly, then once more to record."""
+        recording, self.final = self.final, False
+        entry: Live = after
+        while True:
+            self._loops.append((entry, after))
+            found = self._block(head, self._block(body, entry) | after)
+            self._loops.pop()
+            if found <= entry:
+                break
+            entry = entry | found
+        self.final = recording
+        self._loops.append((entry, after))
+        self._block(head, self._block(body, entry) | after)
+        self._loops.pop()
+        return entry
+
+    def _instruction(self, node: Instruction, live: Live) -> Live:
+        writes = [t.buffer for t in node.writes]
+        reads = [t.buffer for t in node.reads]
+        if self.final:
+            self._record(node, writes, reads, live)
+        fresh = [w for w in writes if w not in reads]
+        partial = [w for w in fresh if not _whole(node, w)]
+        return (live - frozenset(fresh)) | frozenset(reads) | (frozenset(partial) & live)
+
+    def _record(self, node: Instruction, writes: list[Tile], reads: list[Tile], live: Live) -> None:
+        for written in writes:
+            for other in live:
+                if not (node.copy and other in reads and other not in writes):
+                    self.connect(written, other)
+            for other in writes:
+                self.connect(written, other)
+            for source in reads:
+                if source is written:
+                    continue
+                if node.copy:
+                    self.copies.append((written, source))
+                elif node.may_share and source not in live and _same_geometry(written, source):
+                    self.shares.append((written, source))
+                else:
+                    self.connect(written, source)
+
+
+def _whole(node: Instruction, buffer: Tile) -> bool:
+    """True when ``node`` defines all of ``buffer`` (a write through a view leaves the rest as it was)."""
+    return any(t is buffer for t in node.writes)
+
+
+def _same_geometry(a: Tile, b: Tile) -> bool:
+    same_bytes = a.nbytes == b.nbytes and a.element_bytes == b.element_bytes and a.row_stride == b.row_stride
+    return same_bytes and a.space == b.space and a.allocation is None and b.allocation is None
+
+
+def same_loop_stages(tiles: Iterable[Tile]) -> list[tuple[Tile, Tile]]:
+    """Pairs defined in different copies of one pipeline loop: they get buffers of their own."""
+    pairs = []
+    ordered = [t for t in tiles if t.stage]
+    for position, a in enumerate(ordered):
+        stages = dict(a.stage)
+        for b in ordered[position + 1:]:
+            if any(stages.get(loop, copy) != copy for loop, copy in b.stage):
+                pairs.append((a, b))
+    return pairs

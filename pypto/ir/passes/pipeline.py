@@ -1,0 +1,50 @@
+"""The pass pipeline: which passes run in which order, and the dumps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto.ir import nodes as ir
+from pypto.ir.passes.entry import with_entry
+from pypto.ir.passes.outline import outline
+from pypto.ir.passes.pipeline_loops import pipeline_loops
+from pypto.ir.passes.place import place
+from pypto.ir.passes.returns import explicit_returns
+from pypto.ir.passes.unroll import unroll
+
+ProgramPass = Callable[[ir.Program], ir.Program]
+
+
+@dataclass(frozen=True)
+class NamedPass:
+    """A pass under the name its dump carries."""
+
+    name: str
+    run: ProgramPass
+
+
+def lowering_passes() -> list[NamedPass]:
+    """Passes that do not depend on the chip: what ``lower()`` runs."""
+    return [
+        NamedPass("UnrollLoops", unroll), NamedPass("OutlineCoreScopes", outline), NamedPass("ExplicitReturns", explicit_returns),
+        NamedPass("AddEntry", with_entry),
+    ]
+
+
+def placement_passes(generation: str, capacity: dict[str, int]) -> list[NamedPass]:
+    """Passes that place data on a chip of ``generation``."""
+    return [
+        NamedPass("PipelineLoops", pipeline_loops),
+        NamedPass("PlaceTensors", lambda program: place(program, generation, capacity)),
+    ]
+
+
+def run_passes(program: ir.Program, passes: list[NamedPass], dump_dir: Path | None = None, first: int = 1) -> ir.Program:
+    """Run ``passes`` in order; with ``dump_dir`` the program after each one is written there."""
+    for number, step in enumerate(passes, first):
+        program = step.run(program)
+        if dump_dir is not None:
+            (dump_dir / f"{number:02}_after_{step.name}.py").write_text(program.as_python(), encoding="utf-8")
+    return program
