@@ -30,6 +30,16 @@ class NodeStats:
 
 def node_stats(invocations: Sequence[TraceInvocation]) -> list[NodeStats]:
     """One entry per span name in first-seen order; a name repeated inside a launch counts with its first span."""
+    return [_one(table, rows, len(invocations)) for table, rows in _rows_by_name(invocations)]
+
+
+def node_series(invocations: Sequence[TraceInvocation]) -> dict[str, list[int]]:
+    """Durations in ns of every span name, in order of launches."""
+    return {table.names[table.name[rows[0]]]: table.dur[rows].tolist() for table, rows in _rows_by_name(invocations)}
+
+
+def _rows_by_name(invocations: Sequence[TraceInvocation]) -> list[tuple[SpanTable, np.ndarray]]:
+    """For every name in first-seen order, the row of its first span in each launch that has one."""
     if not invocations:
         return []
     table, rows, owner = _columns(invocations)
@@ -41,7 +51,7 @@ def node_stats(invocations: Sequence[TraceInvocation]) -> list[NodeStats]:
     order = np.argsort(start)
     sorted_rows = rows[np.argsort(table.name[rows], kind="stable")]
     bounds = np.searchsorted(table.name[sorted_rows], codes, side="left").tolist() + [len(sorted_rows)]
-    return [_one(table, sorted_rows[bounds[at] : bounds[at + 1]], len(invocations)) for at in order.tolist()]
+    return [(table, sorted_rows[bounds[at] : bounds[at + 1]]) for at in order.tolist()]
 
 
 def _first_of_each_name(names: np.ndarray, owner: np.ndarray) -> np.ndarray:

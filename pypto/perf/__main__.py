@@ -1,0 +1,5 @@
+"""``python -m pypto.perf``."""
+
+from pypto.perf.cli import main
+
+raise SystemExit(main())
