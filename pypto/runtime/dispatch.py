@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pypto.backend.platforms import find_platform
 from pypto.runtime import active_workers
 from pypto.runtime.active_workers import Binding
 from pypto.runtime.arguments import Parameter, Signature
+from pypto.runtime.call_config import CallConfig, make_call_config
 from pypto.runtime.callable import ChipCallable, assemble
 from pypto.runtime.chip_device import ChipDevice
+from pypto.runtime.operands import pack
 from pypto.runtime.prepared import PreparedProgram
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.text_signature import text_signature
+
+if TYPE_CHECKING:
+    from pypto.runtime.worker import ChipWorker
 
 LEVEL: Final = 2
 ONE_SHOT_OWNER: Final = "call, which runs on a one-shot or raw simpler Worker as no ChipWorker with its binding is open"
@@ -84,6 +89,34 @@ def dispatch_prepared(prepared: PreparedProgram, args: Sequence[Any], config: Ru
         return prepared.launch(device, ONE_SHOT_OWNER, args, config)
     finally:
         device.close()
+
+
+def build_orch_args(compiled: Compiled, args: Sequence[Any], worker: ChipWorker) -> tuple[list[Any], list[Any], bool]:
+    """Check ``args`` for a launch on ``worker``: (what the machine takes, checked arguments, return style).
+
+    The first list refers to the memory of the second, which must outlive it.
+    """
+    from pypto.runtime.worker import ChipWorker
+
+    if not isinstance(worker, ChipWorker):
+        raise TypeError(f"worker must be a ChipWorker, got {type(worker).__name__}")
+    prepared = prepare(compiled, worker.platform)
+    call = prepared.signature.bind(args)
+    worker.check_residency(prepared, call)
+    return pack(prepared.signature.slots, call.arguments), list(call.arguments), call.returned is not None
+
+
+def build_call_config(
+    compiled: Compiled,
+    config: RunConfig | None = None,
+    *,
+    aicpu_thread_num: int | None = None,
+    dfx_dir: str | Path | None = None,
+) -> CallConfig:
+    """The options of one launch of ``compiled`` as a plain record."""
+    config = RunConfig() if config is None else config
+    threads = compiled.chip_callable.runtime_config.get("aicpu_thread_num", 0)
+    return make_call_config(config, threads, aicpu_thread_num=aicpu_thread_num, dfx_dir=dfx_dir)
 
 
 def check_config(config: object) -> None:

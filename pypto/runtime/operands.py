@@ -66,6 +66,17 @@ def stage(slots: Sequence[Slot], arguments: Sequence[Argument]) -> Operands:
     return operands
 
 
+def pack(slots: Sequence[Slot], arguments: Sequence[Argument]) -> list[Any]:
+    """``arguments`` as the machine takes them, every tensor where it lies."""
+    packed: list[Any] = []
+    for slot, value in zip(slots, arguments):
+        if slot.is_tensor:
+            packed.append(_tensor_argument(slot, _extent(value)[0], value, resident=isinstance(value, DeviceTensor)))
+        else:
+            packed.append(value)
+    return packed
+
+
 def _stage_host_tensor(operands: Operands, slot: Slot, tensor: Any, written: list[tuple[int, int]]) -> int:
     """Note the transfers of ``tensor`` and return the address the launch works on."""
     nbytes: int = tensor.nbytes

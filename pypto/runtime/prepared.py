@@ -31,7 +31,7 @@ class PreparedProgram:
         ``owner`` says in errors whose device it is.
         """
         call = self.signature.bind(args)
-        self._check_residency(device, owner, call.arguments)
+        self.check_residency(device, owner, call.arguments)
         launched = launch(device, self.chip_callable, self.signature.slots, call.arguments, config)
         if config.any_dfx_enabled():
             from pypto.runtime.dfx import write_diagnostics
@@ -44,7 +44,7 @@ class PreparedProgram:
         """Where the diagnostics of a launch go: ``dfx_outputs`` of the build directory unless said otherwise."""
         return self.diagnostics or self.chip_callable.build_dir / DFX_FOLDER
 
-    def _check_residency(self, device: ChipDevice, owner: str, arguments: Sequence[Argument]) -> None:
+    def check_residency(self, device: ChipDevice, owner: str, arguments: Sequence[Argument]) -> None:
         """Every resident argument must be a live allocation of ``device``."""
         for slot, value in zip(self.signature.slots, arguments):
             if isinstance(value, DeviceTensor):

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pypto.backend.platforms import find_platform
 from pypto.runtime import active_workers
 from pypto.runtime.active_workers import Binding
+from pypto.runtime.arguments import BoundCall
 from pypto.runtime.callable import DEFAULT_RUNTIME, ChipCallable
 from pypto.runtime.chip_device import ChipDevice
 from pypto.runtime.device_memory import Allocation
@@ -159,6 +160,10 @@ class ChipWorker(Worker):
     def dispatch_registered(self, handle: RegistrationHandle, args: tuple[Any, ...], config: RunConfig | None) -> Any:
         """Launch the program of ``handle``."""
         return self.dispatch(handle.prepared, args, config)
+
+    def check_residency(self, prepared: PreparedProgram, call: BoundCall) -> None:
+        """``ValueError`` unless every resident argument of ``call`` is a live tensor of this worker."""
+        prepared.check_residency(self._open_device("build_orch_args"), "ChipWorker", call.arguments)
 
     def _prepare(self, compiled: Compiled) -> PreparedProgram:
         if compiled.platform != self.platform:
