@@ -40,7 +40,24 @@ def load_or_compile(kernel: Kernel, on_compile: Callable[[], None] | None = None
     # The symbol of a compiled function is made from its qualified name; kernels loaded from the cache share one
     # symbol table, so the names must differ.
     body.__qualname__ = f"kernel_{body.__name__}"
+    _name_parts(body, kernel.name, set())
     compiled: Any = CFunc(body, (ABI.args, ABI.return_type), {}, {"error_model": "numpy"})
     compiled._cache = KernelFile(kernel.name, on_compile)
     compiled.compile()
     return compiled
+
+
+def _name_parts(function: Callable[..., Any], prefix: str, seen: set[int]) -> None:
+    """Give the pieces that ``function`` closes over names of their own.
+
+    Pieces made by one factory share a qualified name, and the numbers that tell them apart within a process may
+    coincide between two processes that left kernels in the cache.
+    """
+    for cell in function.__closure__ or ():
+        piece = getattr(cell.cell_contents, "py_func", None)
+        if piece is None or id(piece) in seen:
+            continue
+        seen.add(id(piece))
+        if piece.__closure__ and not piece.__qualname__.startswith("part_of_"):
+            piece.__qualname__ = f"part_of_{prefix.replace('.', '_')}_{len(seen)}_{piece.__name__}"
+        _name_parts(piece, prefix, seen)
