@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pypto.ir.compile import compile
+    from pypto.ir.compilation import compile
     from pypto.ir.compiled_program import CompiledProgram
 
 _HOMES = {
-    "compile": "compile", "CompiledProgram": "compiled_program", "python_print": "printer", "ParamDirection": "enums",
+    "compile": "compilation", "CompiledProgram": "compiled_program", "python_print": "printer", "ParamDirection": "enums",
     "DistributedCompiledProgram": "distributed_compiled_program", "DistributedConfig": "distributed_compiled_program",
     "PassManager": "pass_manager", "OptimizationStrategy": "pass_manager", "PassDumpLevel": "pass_manager",
     "PassContext": "pass_manager", "VerificationLevel": "pass_manager", "DiagnosticPhase": "pass_manager",

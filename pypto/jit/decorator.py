@@ -148,7 +148,7 @@ class JITFunction:
             shape = tuple(None if (name, k) in self._dynamic else d for k, d in enumerate(meta.shape))
             shapes.append((name, shape, meta.dtype.code()))
         values = tuple((n, type(v).__name__, v) for n, v in scalars.items() if v is not lt.RUNTIME)
-        from pypto.ir.compile import compile_options
+        from pypto.ir.compilation import compile_options
 
         return (self._captured(set()), tuple(shapes), values, compile_options(config).key())
 
@@ -242,7 +242,7 @@ class JITFunction:
         key = self._key(tensors, scalars, config)
         found = self._cache.get(key)
         if found is None:
-            from pypto.ir.compile import compile_with
+            from pypto.ir.compilation import compile_with
 
             found = compile_with(self._program(tensors, scalars), config)
             self._cache[key] = found
@@ -259,7 +259,7 @@ class JITFunction:
 
     def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> ir.Program:
         """The program after the pass pipeline; no cache, no files."""
-        from pypto.ir.compile import lower_with
+        from pypto.ir.compilation import lower_with
 
         return lower_with(self._program(*self._resolve(args, kwargs)), config)
 

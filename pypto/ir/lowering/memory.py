@@ -31,7 +31,7 @@ def plan(kernel: Kernel, spaces: dict[str, Space], span: Span) -> None:
         groups.merge(*pair)
     for pair in found.shares:
         groups.merge(*pair) or found.connect(*pair)
-    buffers = list(dict.fromkeys(t.buffer for t in used))
+    buffers = list(dict.fromkeys(t.buffer for t in kernel.tiles if t in used))
     separate = same_loop_stages(buffers)
     for name in dict.fromkeys(t.space for t in buffers):
         members = [t for t in buffers if t.space == name]

@@ -170,20 +170,18 @@ def _scaled(form: tuple[Terms, int], factor: int) -> tuple[Terms, int]:
 
 
 def _expression(terms: Terms, rest: int) -> Dim:
-    positive = sorted(terms.items(), key=lambda item: item[1] < 0)
-    result: Expr | None = None
-    for term, factor in positive:
-        size = abs(factor)
-        part = as_index(term) if size == 1 else Binary("*", as_index(term), as_expr(size), INDEX)
-        if result is None:
-            result = part if factor > 0 else Binary("-", as_expr(0), part, INDEX)
-        else:
-            result = Binary("+" if factor > 0 else "-", result, part, INDEX)
-    if result is None:
-        return rest
-    if rest:
-        result = Binary("+" if rest > 0 else "-", result, as_expr(abs(rest)), INDEX)
-    return result
+    """The sum as an expression: what is added first, then what is subtracted."""
+    parts = [(as_index(term) if abs(f) == 1 else Binary("*", as_index(term), as_expr(abs(f)), INDEX), f > 0)
+             for term, f in terms.items()]
+    if rest or not parts:
+        parts.append((as_expr(abs(rest)), rest >= 0))
+    if not any(added for _, added in parts):
+        parts.insert(0, (as_expr(0), True))
+    parts.sort(key=lambda part: not part[1])
+    result = parts[0][0]
+    for part, added in parts[1:]:
+        result = Binary("+" if added else "-", result, part, INDEX)
+    return rest if not terms else result
 
 
 def _combine(op: str, left: Dim, right: Dim, sign: int) -> Dim:

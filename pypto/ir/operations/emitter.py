@@ -64,7 +64,10 @@ class Emitter:
         return scalars.binary(op, a, b, self.span)
 
     def repeat(self, count: int, body: Callable[[Expr], None]) -> None:
-        """Append a sequential loop over 0 ... count-1."""
+        """Append a sequential loop over 0 ... count-1; a single iteration needs none."""
+        if count == 1:
+            body(index(0))
+            return
         var = Var(self.fresh("row"), ScalarType(INDEX), self.span)
         outer, self.statements = self.statements, []
         body(var)

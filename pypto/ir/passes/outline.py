@@ -66,7 +66,7 @@ class Outliner:
         if isinstance(stmt, ir.Scope):
             return self._scope(stmt, after)
         if isinstance(stmt, (ir.For, ir.While)):
-            again = after | {e.name for e in _variables(stmt)}
+            again = after | ({e.name for e in _variables(stmt)} & set(self._defined))
             if isinstance(stmt, ir.For):
                 self._defined[stmt.var.name] = stmt.var.type
             return [replace(stmt, body=self._nested(stmt.body, again))]

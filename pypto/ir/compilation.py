@@ -1,0 +1,158 @@
+"""``ir.compile``: a program to a build directory (spec runtime 3)."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pypto.ir import nodes as ir
+from pypto.ir.enums import FunctionType
+from pypto.ir.errors import CompileError
+
+if TYPE_CHECKING:
+    from pypto.ir.compiled_program import CompiledProgram
+
+GENERATIONS = {"Ascend910B": "a2a3", "Ascend950": "a5"}
+ENTRY_TYPES = (FunctionType.Orchestration, FunctionType.Graph)
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a ``RunConfig`` says about compiling; the part of the jit cache key that is not the program."""
+
+    platform: str | None = None
+    strategy: str = "Default"
+    memory_planner: str | None = None
+    analyze_auto_scopes_for_deps: bool = False
+    dump_ptoas_passes: bool = False
+    distributed: Any = None
+
+    def key(self) -> tuple[Any, ...]:
+        """Hashable identity."""
+        return (self.platform, self.strategy, self.memory_planner, self.analyze_auto_scopes_for_deps, self.dump_ptoas_passes, self.distributed)
+
+
+_NO_OPTIONS = CompileOptions()
+
+
+def compile_options(config: Any) -> CompileOptions:
+    """The compile-side fields of a ``RunConfig`` (or ``None``)."""
+    if config is None:
+        return _NO_OPTIONS
+    distributed = config.distributed_config
+    frozen = None if distributed is None else repr(distributed)
+    planner = getattr(config, "memory_planner", None)
+    return CompileOptions(
+        config.platform, str(getattr(config, "strategy", "Default")), None if planner is None else str(planner),
+        bool(getattr(config, "analyze_auto_scopes_for_deps", False)), bool(getattr(config, "dump_ptoas_passes", False)), frozen,
+    )
+
+
+def lower_with(program: ir.Program, config: Any = None) -> ir.Program:
+    """Run the chip-independent passes."""
+    from pypto.ir.passes.pipeline import lowering_passes, run_passes
+
+    return run_passes(program, lowering_passes())
+
+
+def compile_with(program: ir.Program, config: Any = None) -> Any:
+    """Compile with the options of a ``RunConfig`` (or the defaults)."""
+    if config is None:
+        return compile(program, dump_passes=False)
+    return compile(
+        program, output_dir=getattr(config, "save_kernels_dir", None), dump_passes=bool(getattr(config, "dump_passes", False)),
+        platform=config.platform, distributed_config=config.distributed_config,
+        profiling=bool(getattr(config, "compile_profiling", False)), memory_planner=getattr(config, "memory_planner", None),
+    )
+
+
+def compile(  # noqa: A001 - the public name
+    program: ir.Program, output_dir: str | os.PathLike[str] | None = None, strategy: Any = None, dump_passes: Any = True,
+    backend_type: Any = None, skip_ptoas: bool = False, verification_level: Any = None, diagnostic_phase: Any = None,
+    disabled_diagnostics: Any = None, memory_planner: Any = None, enable_pypto_l0c_double_buffer: bool | None = None,
+    profiling: bool = False, platform: str | None = None, distributed_config: Any = None,
+    analyze_auto_scopes_for_deps: bool = False, emit_source_loc: bool | None = None, dump_ptoas_passes: bool = False,
+    runtime: Any = None,
+) -> Any:
+    """Compile ``program`` into a build directory.
+
+    Returns a ``CompiledProgram``, or a ``DistributedCompiledProgram`` when the program has a HOST-level function.
+    Raises ``ValueError`` for an unknown platform and for programs that do not fit the chip; the message names the place.
+    """
+    from pypto.backend.platforms import BackendType, find_platform
+
+    if platform is not None:
+        target = find_platform(platform)
+        backend_type = target.backend_type
+    else:
+        backend_type = backend_type if backend_type is not None else BackendType.Ascend910B
+        platform = f"{GENERATIONS[backend_type.name]}sim"
+    name = program.name
+    directory = output_directory(name, output_dir)
+    if any(f.level is not None and f.level.number >= 3 for f in program.functions.values()):
+        from pypto.ir.distributed_compiled_program import compile_distributed
+
+        return compile_distributed(program, directory, platform, backend_type, distributed_config, dump_passes)
+    return _compile_chip(program, directory, platform, backend_type, dump_passes, profiling)
+
+
+def _compile_chip(
+    program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, profiling: bool
+) -> CompiledProgram:
+    from pypto.ir.artifact import write_build
+    from pypto.ir.compiled_program import CompiledProgram
+    from pypto.ir.lowering.build import build
+
+    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program))
+    entries = [f for f in ready.functions.values() if f.type in ENTRY_TYPES]
+    if not entries:
+        raise CompileError(f"program {program.name!r} has no Orchestration function and more than one kernel; nothing launches them")
+    names = [e.name for e in entries]
+    for entry in entries:
+        target = directory if len(entries) == 1 else directory / "next_levels" / entry.name
+        target.mkdir(parents=True, exist_ok=True)
+        write_build(target, build(ready, entry, chip), entry, platform, backend_type.name, "tensormap_and_ringbuffer")
+    return CompiledProgram(directory, program, platform, backend_type, names if len(names) > 1 else [], ready)
+
+
+def prepared(program: ir.Program, backend_type: Any, dump_dir: Path | None = None) -> tuple[Any, ir.Program]:
+    """The chip description and the program after all passes."""
+    from pypto.ir.lowering.build import spaces_of
+    from pypto.ir.passes.pipeline import lowering_passes, placement_passes, run_passes
+    from pypto.sim.chips import chip
+
+    generation = GENERATIONS[backend_type.name]
+    description = chip(generation)
+    capacity = {name: space.capacity_bytes for name, space in spaces_of(description).items()}
+    passes = lowering_passes() + placement_passes(generation, capacity)
+    return description, run_passes(program, passes, dump_dir)
+
+
+def _dump_dir(directory: Path, dump_passes: Any, program: ir.Program) -> Path | None:
+    if not dump_passes or getattr(dump_passes, "value", dump_passes) == 0:
+        return None
+    target = directory / "passes_dump"
+    target.mkdir(parents=True, exist_ok=True)
+    (target / "00_frontend.py").write_text(program.as_python(), encoding="utf-8")
+    return target
+
+
+def output_directory(name: str, output_dir: str | os.PathLike[str] | None) -> Path:
+    """The build directory: the given one, or a new one under ``$PYPTO_PROG_BUILD_DIR`` (default ``build_output``)."""
+    if output_dir is not None:
+        path = Path(output_dir)
+        path.mkdir(parents=True, exist_ok=True)
+        return path.resolve()
+    base = Path(os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output")
+    stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
+    for number in range(1_000_000):
+        path = base / (stem if not number else f"{stem}_{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return path.resolve()
+    raise OSError(f"no free build directory under {base}")
