@@ -54,6 +54,7 @@ def _nest(statements):
 
 STATEMENTS = st.recursive(INSTRUCTIONS, _nest, max_leaves=8)
 EXTENTS = st.lists(st.integers(-1, 4096).map(lambda e: -1 if e == 0 else e), min_size=1, max_size=8).map(tuple)
+DIRECTIONS = st.sampled_from(("in", "out", "inout"))
 SLOTS = st.none() | st.builds(Slots, st.integers(1, 8), st.integers(0, 65536), REGISTERS)
 
 
