@@ -7,9 +7,8 @@ import torch
 
 import pypto.language as pl
 from pypto import ir
-from pypto.runtime import benchmark
+from pypto.runtime import RunConfig, benchmark, configure_log
 from pypto.runtime.debug import invalidate_binary_cache, rebuild_kernel_cpp_from_pto, replay
-from pypto.runtime.run_config import RunConfig
 
 ROWS, COLS = 128, 128
 CONFIG = RunConfig(platform="a2a3")
@@ -32,6 +31,7 @@ def edit(folder: Path, old: str, new: str) -> Path:
 
 
 def main() -> None:
+    configure_log("error")          # no markers of the launches below
     torch.manual_seed(0)
     a, b, out = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS), torch.zeros(ROWS, COLS)
     with tempfile.TemporaryDirectory() as name:

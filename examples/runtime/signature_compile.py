@@ -3,7 +3,7 @@
 import torch
 
 import pypto.language as pl
-from pypto.runtime import ChipWorker, RunConfig
+from pypto.runtime import ChipWorker, RunConfig, configure_log
 
 CONFIG = RunConfig(platform="a2a3")
 COLS, STEP = 64, 16
@@ -26,6 +26,7 @@ def scale_rows(
 
 
 def main() -> None:
+    configure_log("error")          # no markers of the launches below
     torch.manual_seed(0)
     any_times = scale_rows.compile(times=pl.RUNTIME, config=CONFIG)
     assert scale_rows.compile(times=pl.RUNTIME, config=CONFIG) is any_times, "compiled once"

@@ -10,6 +10,8 @@ import logging
 import os
 from typing import Final
 
+from pypto.log import LogLevel, set_log_level
+
 LEVELS: Final[dict[str, int]] = {
     "debug": 10, "info": 20, "timing": 25, "warn": 30, "warning": 30, "error": 40, "null": 60,
 }
@@ -48,12 +50,10 @@ def current_level() -> int:
 
 def _sync_to_pypto() -> None:
     """Give the compiler's logger the nearest level at or above the threshold."""
-    import pypto
-
     level = current_level()
     limits = ((10, "DEBUG"), (20, "INFO"), (30, "WARN"), (40, "ERROR"))
     name = next((name for limit, name in limits if level <= limit), "NONE")
-    pypto.set_log_level(getattr(pypto.LogLevel, name))
+    set_log_level(LogLevel[name])
 
 
 def apply_environment() -> None:

@@ -9,7 +9,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,13 +85,13 @@ def format_spans(launch: Launch, spans: Iterable[Span], *, written_ns: int, pid:
     return "".join(lines)
 
 
-def write_spans(launch: Launch, spans: Iterable[Span], *, written_ns: int) -> None:
+def write_spans(launch: Launch, spans: Sequence[Span], *, written_ns: int) -> None:
     """Write ``spans`` to descriptor 2, after this process's clock anchor when it is the first record."""
     pid, thread = os.getpid(), threading.get_ident()
     tid = threading.get_native_id()
     text = format_spans(launch, spans, written_ns=written_ns, pid=pid, tid=tid, thread=thread)
     if _process.anchored_pid != pid:
-        text = _clock_anchor(pid, thread) + text
+        text = _clock_anchor(pid, thread, spans) + text
     if write(text.encode()):
         _process.anchored_pid = pid
 
@@ -114,9 +114,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.__init__)  # type: ignore[misc]
 
 
-def _clock_anchor(pid: int, thread: int) -> str:
-    """The record that maps this process's monotonic clock to wall time (spec profiling 1.2)."""
-    mono_ns, wall_ns = time.monotonic_ns(), time.time_ns()
+def _clock_anchor(pid: int, thread: int, spans: Iterable[Span]) -> str:
+    """The record that maps this process's monotonic clock to wall time (spec profiling 1.2).
+
+    It stands at the earliest of ``spans``, because readers apply it to nothing before it.
+    """
+    now_ns = time.monotonic_ns()
+    mono_ns = min([now_ns, *(span.start_ns for span in spans if DEVICE_CLOCK not in span.attributes)])
+    wall_ns = time.time_ns() - (now_ns - mono_ns)
     return (
         f"[mono_ns={mono_ns}][T0x{thread:x}][TIMING] clock_anchor: "
         f"[CLOCK_ANCHOR] v=1 pid={pid} mono_ns={mono_ns} wall_ns={wall_ns}\n"

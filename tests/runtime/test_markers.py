@@ -68,6 +68,7 @@ def test_every_log_starts_with_one_clock_anchor(capfd):
     markers.write_spans(Launch(1, "ab"), [Span("chip.run", 0, 1, 2)], written_ns=3)
     markers.write_spans(Launch(2, "ab"), [Span("chip.run", 0, 3, 2)], written_ns=5)
     lines = capfd.readouterr().err.splitlines()
+    assert "mono_ns=1 wall_ns=" in lines[0], "nothing of the log lies before its anchor"
     assert ["[CLOCK_ANCHOR] v=1" in line for line in lines] == [True, False, False]
     envelope = r"\[mono_ns=\d+\]\[T0x[0-9a-f]+\]\[TIMING\] clock_anchor: "
     assert re.fullmatch(envelope + r"\[CLOCK_ANCHOR\] v=1 pid=\d+ mono_ns=\d+ wall_ns=\d+", lines[0])
