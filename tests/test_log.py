@@ -29,7 +29,8 @@ def test_messages_below_the_level_are_dropped(capsys):
 
 
 @pytest.mark.parametrize(
-    "runtime, compiler", [("debug", "DEBUG"), ("info", "INFO"), ("timing", "WARN"), ("error", "ERROR"), ("null", "NONE")]
+    "runtime, compiler",
+    [("debug", "DEBUG"), ("info", "INFO"), ("timing", "WARN"), ("error", "ERROR"), ("null", "NONE")],
 )
 def test_the_runtime_may_set_the_compilers_level(runtime, compiler):
     configure_log(runtime, sync_pypto=True)
