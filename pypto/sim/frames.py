@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,12 +51,17 @@ class Core:
 
     def frame(self, program: TileProgram) -> Frame:
         """The frame of ``program`` on this core, with tile addresses in this core's memory."""
-        found = self._frames.get(program)
-        if found is None:
-            if self.memory.reserve(program.space_bytes):
-                self._frames.clear()
-            found = self._frames[program] = Frame(program, self.memory)
-        return found
+        return self.frames((program,))[0]
+
+    def frames(self, programs: Sequence[TileProgram]) -> list[Frame]:
+        """Frames of programs that take turns on this core; frames handed out earlier end here if memory has to grow."""
+        grown = [self.memory.reserve(program.space_bytes) for program in programs]
+        if any(grown):
+            self._frames.clear()
+        for program in programs:
+            if program not in self._frames:
+                self._frames[program] = Frame(program, self.memory)
+        return [self._frames[program] for program in programs]
 
 
 class Frame:

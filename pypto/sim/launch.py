@@ -238,7 +238,8 @@ class Launch:
     def _run_task(self, plan: TaskPlan, values: Words, blocks: int) -> None:
         programs = [member.program for member in plan.members]
         if any(program.spans_blocks for program in programs):
-            self._run_together(plan, values, range(min(blocks, self._capacity(plan))), blocks)
+            for first in range(0, blocks, self._capacity(plan)):
+                self._run_together(plan, values, range(first, min(first + self._capacity(plan), blocks)), blocks)
         elif any(program.waits for program in programs):
             for block in range(blocks):
                 self._run_together(plan, values, (block,), blocks)
@@ -254,15 +255,18 @@ class Launch:
     def _run_apart(self, plan: TaskPlan, values: Words, blocks: int) -> None:
         """Blocks that wait for nobody, one after the other."""
         core, trace, recorder = self.workspace.cores[0], self.workspace.trace, self.recorder
-        for member in plan.members:
-            number = recorder.program(member.program)
-            frame = core.frame(member.program)
-            for block in range(blocks):
-                for index in member.cores:
-                    first = trace.used
-                    frame.start(member.places, values, block, blocks, index, record=self.record)
-                    frame.finish(trace, self.allocations)
-                    recorder.subtasks.append((number, block, max(index - 1, 0), first, trace.used))
+        frames = core.frames([member.program for member in plan.members])
+        seats = [
+            (member.places, frame, recorder.program(member.program), index)
+            for member, frame in zip(plan.members, frames)
+            for index in member.cores
+        ]
+        for block in range(blocks):
+            for places, frame, number, index in seats:
+                first = trace.used
+                frame.start(places, values, block, blocks, index, record=self.record)
+                frame.finish(trace, self.allocations)
+                recorder.subtasks.append((number, block, max(index - 1, 0), first, trace.used))
 
     def _run_together(self, plan: TaskPlan, values: Words, chosen: Sequence[int], blocks: int) -> None:
         members = sum(len(member.cores) for member in plan.members)

@@ -89,6 +89,8 @@ class Recording:
     arguments: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     allocations: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     """GM allocations: id, first address (stable, renumbered from 0 in order of appearance), bytes."""
+    task_slot: Words = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Task-timing slot per task, 0 to 15, -1 for none; empty when no task has one."""
 
     def save(self, path: Path | str) -> None:
         """Write an ``.npz`` file: every array under its name, the rest as JSON under ``facts``."""
