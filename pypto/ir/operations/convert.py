@@ -79,11 +79,13 @@ def _chain(source: DataType, target: DataType, generation: Generation) -> tuple[
     native = NATIVE[generation]
     if target in native.get(source, ()):
         return (target,)
+    if not any(target in reached for reached in native.values()):
+        return None
     queue: deque[tuple[DataType, ...]] = deque([()])
     seen = {source}
     while queue:
         path = queue.popleft()
-        for step in _preferred(path[-1] if path else source, native):
+        for step in native.get(path[-1], ()) if path else _first_hops(source, native):
             if step == target:
                 return (*path, step)
             if step not in seen and _keeps(step, target):
@@ -92,8 +94,8 @@ def _chain(source: DataType, target: DataType, generation: Generation) -> tuple[
     return None
 
 
-def _preferred(source: DataType, native: dict[DataType, tuple[DataType, ...]]) -> list[DataType]:
-    """Hops from ``source``, the float of its own width first."""
+def _first_hops(source: DataType, native: dict[DataType, tuple[DataType, ...]]) -> list[DataType]:
+    """Hops from ``source``; among chains of one length that through the float of its own width wins."""
     return sorted(native.get(source, ()), key=lambda d: not (d.is_float() and d.get_bit() == source.get_bit()))
 
 

@@ -89,15 +89,18 @@ def _col_tile(tile: TileType, col_vec: TileType) -> Type:
 
 
 def _row_target_tensor(target: TensorType, row_vec: TensorType) -> Type:
-    return _row_tensor(target, row_vec)
+    _need_column(target, row_vec, "target")
+    return _result(target, row_vec)
 
 
 def _row_target_tile(target: TileType, row_vec: TileType) -> Type:
-    return _row_tile(target, row_vec)
+    _need_column(target, row_vec, "target")
+    return _result(target, row_vec)
 
 
 def _col_target_tile(target: TileType, col_vec: TileType) -> Type:
-    return _col_tile(target, col_vec)
+    _need_row(target, col_vec, "target")
+    return _result(target, col_vec)
 
 
 def _expands_tensor(target: TensorType, scalar: ElementScalar) -> Type:
