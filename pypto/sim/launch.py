@@ -79,6 +79,7 @@ class Launch:
         orchestration: TileProgram,
         plans: Mapping[int, TaskPlan],
         workspace: Workspace,
+        allocations: Allocations,
         *,
         record: bool,
         clusters: int,
@@ -87,7 +88,9 @@ class Launch:
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
         self.threads = _PROCESSORS if threads is None else threads
-        self.allocations = Allocations()
+        self.allocations = allocations
+        for number, (address, _) in enumerate(allocations.ranges):
+            workspace.tensor_map.add_allocation(number, address)
         self.recorder = Recorder()
         self.frame: Frame = workspace.orchestrator.frame(orchestration)
         self.tasks = 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,18 +61,25 @@ class Heap:
         self._chunk, self._used, self.bytes = 0, 0, 0
 
 
-@dataclass
 class Allocations:
     """GM allocations of a launch in order of appearance, each with a stable address that is the same in every run."""
 
-    ranges: list[tuple[int, int]] = field(default_factory=list)  # real address, bytes
-    stable: list[int] = field(default_factory=list)
-    deltas: Words = field(default_factory=lambda: np.zeros(64, np.int64))
-    _next: int = _FIRST_STABLE
-    deltas_address: int = 0
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        self.ranges: list[tuple[int, int]] = []  # real address, bytes
+        self.stable: list[int] = []
+        self.deltas = np.zeros(64, np.int64)
         self.deltas_address = self.deltas.ctypes.data
+        self._next = _FIRST_STABLE
+
+    def copy(self) -> Allocations:
+        """Allocations that go on from these."""
+        other = Allocations()
+        other.ranges, other.stable, other._next = self.ranges.copy(), self.stable.copy(), self._next
+        if len(self.deltas) != len(other.deltas):
+            other.deltas = np.zeros_like(self.deltas)
+            other.deltas_address = other.deltas.ctypes.data
+        other.deltas[:] = self.deltas
+        return other
 
     def add(self, address: int, size: int) -> int:
         """Id of a new allocation."""

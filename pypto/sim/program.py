@@ -17,6 +17,7 @@ from pypto.sim.launch import Launch, Workspace, tensor_descriptor
 from pypto.sim.layout import TENSOR_NAME
 from pypto.sim.machine import interpreter
 from pypto.sim.manifest import Manifest, read_manifest
+from pypto.sim.memory import Allocations
 from pypto.sim.recording import Recording, Words
 from pypto.sim.syntax import Group, ScalarParameter, TensorParameter, Unit
 from pypto.sim.tasks import TaskPlan, plan
@@ -80,6 +81,7 @@ class LoadedProgram:
         self._plans = self._plan()
         self._workspaces: deque[Workspace] = deque()
         self._places = self._parameter_words()
+        self._last_bound: _Bound | None = None
 
     def _plan(self) -> dict[int, TaskPlan]:
         plans = {}
@@ -109,45 +111,65 @@ class LoadedProgram:
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
         on it. Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes wrong while running.
         """
+        bound = self._bind(args)
         try:
             workspace = self._workspaces.popleft()
         except IndexError:
             workspace = Workspace()
-        launch = Launch(self.orchestration, self._plans, workspace, record=record, clusters=clusters, threads=threads)
         try:
             workspace.reset()
-            values, arguments = self._bind(args, launch)
-            launch.run(self._places, values)
+            launch = Launch(
+                self.orchestration, self._plans, workspace, bound.allocations.copy(),
+                record=record, clusters=clusters, threads=threads,
+            )  # fmt: skip
+            launch.run(self._places, bound.words)
             recording = None
             if record:
                 trace = workspace.trace
+                table = launch.allocations.table()
                 recording = launch.recorder.recording(
-                    self.name, platform, trace.rows[: trace.used].copy(), arguments, launch.allocations.table()
+                    self.name, platform, trace.rows[: trace.used].copy(), bound.arguments.copy(), table
                 )
             return Execution(recording, launch.tasks)
         finally:
             self._workspaces.append(workspace)
 
-    def _bind(self, args: Sequence[TensorArgument | int | float], launch: Launch) -> tuple[Words, Words]:
-        """Parameter words in the order of the frame places, and the recording's rows about the tensor arguments."""
+    def _bind(self, args: Sequence[TensorArgument | int | float]) -> _Bound:
+        """Arguments as frame words. A benchmark passes equal arguments again and again: the last ones are kept."""
         if len(args) != len(self.params):
             raise TypeError(f"{self.name} takes {len(self.params)} arguments, found {len(args)}")
-        tensors = [a for a in args if isinstance(a, TensorArgument)]
-        sizes = [a.nbytes for a in tensors]
-        numbers = launch.allocations.add_arguments([(a.address, size) for a, size in zip(tensors, sizes)])
-        for number, (address, _) in enumerate(launch.allocations.ranges):
-            launch.workspace.tensor_map.add_allocation(number, address)
+        key = [a if isinstance(a, TensorArgument) else _scalar_word(self.name, p, a) for p, a in zip(self.params, args)]
+        last = self._last_bound
+        if last is None or last.key != key:
+            last = self._last_bound = self._bind_anew(key)
+        return last
+
+    def _bind_anew(self, key: list[TensorArgument | int]) -> _Bound:
+        tensors = [item for item in key if isinstance(item, TensorArgument)]
+        sizes = [tensor.nbytes for tensor in tensors]
+        allocations = Allocations()
+        numbers = allocations.add_arguments([(a.address, size) for a, size in zip(tensors, sizes)])
         words: list[int] = []
         rows: list[tuple[int, bool, bool, bool]] = []
-        for parameter, argument in zip(self.params, args):
-            if isinstance(argument, TensorArgument):
-                _check_tensor(self.name, parameter, argument)
+        for parameter, item in zip(self.params, key):
+            if isinstance(item, TensorArgument):
+                _check_tensor(self.name, parameter, item)
                 size = sizes[len(rows)]
-                words += tensor_descriptor(argument.address, argument.shape, argument.dtype, numbers[len(rows)], size)
-                rows.append((size, parameter.direction != "out", parameter.direction != "in", argument.resident))
+                words += tensor_descriptor(item.address, item.shape, item.dtype, numbers[len(rows)], size)
+                rows.append((size, parameter.direction != "out", parameter.direction != "in", item.resident))
             else:
-                words.append(_scalar_word(self.name, parameter, argument))
-        return np.array(words, np.int64), np.array(rows, np.int64).reshape(-1, 4)
+                words.append(item)
+        return _Bound(key, np.array(words, np.int64), np.array(rows, np.int64).reshape(-1, 4), allocations)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Arguments of a launch: frame words in the order of the parameters, and the recording's rows about tensors."""
+
+    key: list[TensorArgument | int]
+    words: Words
+    arguments: Words
+    allocations: Allocations
 
 
 def _parameter(parameter: TensorParameter | ScalarParameter) -> ProgramParameter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -67,34 +68,19 @@ class Recorder:
 
     def recording(self, name: str, platform: str, trace: Words, arguments: Words, allocations: Words) -> Recording:
         """Everything gathered, as arrays."""
-        columns = np.array(self.subtasks, np.int64).reshape(-1, 5)
+        tasks = _columns(
+            self.kinds, self.blocks, self.flags, self.tensors, self.scalars, self.lookups, self.scopes,
+            self.dependency_start, self.dependencies, self.dependency_kinds, self.subtask_start,
+        )  # fmt: skip
+        subtasks = np.array(self.subtasks, np.int64).reshape(-1, 5).T.copy()
         return Recording(
-            name=name,
-            platform=platform,
-            programs=[program.record for program in self.programs],
-            trace=trace,
-            task_name=self.names,
-            task_kind=_words(self.kinds),
-            task_blocks=_words(self.blocks),
-            task_flags=_words(self.flags),
-            task_tensors=_words(self.tensors),
-            task_scalars=_words(self.scalars),
-            task_lookups=_words(self.lookups),
-            task_scope=_words(self.scopes),
-            deps_start=_words(self.dependency_start),
-            deps=_words(self.dependencies),
-            deps_kind=_words(self.dependency_kinds),
-            subtask_start=_words(self.subtask_start),
-            subtask_program=columns[:, 0].copy(),
-            subtask_block=columns[:, 1].copy(),
-            subtask_lane=columns[:, 2].copy(),
-            subtask_trace_start=columns[:, 3].copy(),
-            subtask_trace_stop=columns[:, 4].copy(),
-            events=np.array(self.events, np.int64).reshape(-1, 4),
-            arguments=arguments,
-            allocations=allocations,
-        )
+            name, platform, [program.record for program in self.programs], trace, self.names, *tasks, *subtasks,
+            np.array(self.events, np.int64).reshape(-1, 4), arguments, allocations,
+        )  # fmt: skip
 
 
-def _words(items: list[int]) -> Words:
-    return np.array(items, np.int64)
+def _columns(*lists: list[int]) -> list[Words]:
+    """The lists as arrays, which share one block of memory: a launch of few tasks is mostly made of such lists."""
+    words = np.array(list(chain.from_iterable(lists)), np.int64)
+    ends = list(accumulate(map(len, lists)))
+    return [words[end - len(items) : end] for items, end in zip(lists, ends)]

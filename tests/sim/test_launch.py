@@ -411,3 +411,20 @@ def test_arguments_that_share_memory_share_an_allocation(load):
     assert dependencies(together) == [[], [0]]
     assert len(together.allocations) == 1
     assert (x == 4).all()
+
+
+def test_equal_looking_scalars_are_different_arguments(load):
+    program = load(
+        """orchestration @main {
+          param %y : tensor<1xfp32> out
+          param %n : scalar<int32>
+          param %x : scalar<fp32>
+          sstore %y, [0], %x
+        }"""
+    )
+    y = np.zeros(1, np.float32)
+    for value in (0.0, -0.0, 0.0):
+        program.execute(arguments(y, 1, value))
+        assert np.signbit(y[0]) == np.signbit(value)
+    with pytest.raises(TypeError, match="'n' expects an integer"):
+        program.execute(arguments(y, 1.0, 0.0))
