@@ -27,8 +27,9 @@ def tree_table(roots: Sequence[TreeNode], cells: Callable[[TreeNode], list[str]]
 
 def _row(connector: str, node: TreeNode, parent: TreeNode | None, cells: list[str]) -> str:
     share = f"{node.span.dur / parent.span.dur:.1%}" if parent and parent.span.dur else ""
-    style = _DEVICE if node.span.is_device else ""
-    label = f'<td style="{_LABEL};{style}">{escape(connector + node.label)}</td>'
+    device = node.span.is_device
+    attributes = f'class="dev" style="{_LABEL};{_DEVICE}"' if device else f'style="{_LABEL}"'
+    label = f"<td {attributes}>{escape(connector + node.label)}</td>"
     values = "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in (*cells, share))
     return f"<tr>{label}{values}</tr>"
 

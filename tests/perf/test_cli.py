@@ -1,0 +1,230 @@
+"""The command line: every command on real files, exits and messages on bad ones."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pypto.perf import BenchmarkStats, read_strace
+from pypto.perf.cli import build_parser, main
+from pypto.perf.device_log import device_log_root, read_device_log
+from pypto.perf.device_log_timing import main as device_log_timing
+from pypto.perf.export import ExportError, export_run, format_of
+from pypto.perf.grouping import launches_of
+from pypto.perf.plot import plot_stats
+from pypto.perf.runs import RunOptions, is_distributed, launch_count, stats_of
+
+from .logs import ranks, single_chip, vector_l2
+
+SAMPLES = Path(__file__).parent / "samples"
+GROUP = str(SAMPLES / "l3_group.log")
+
+
+@pytest.fixture
+def dfx(tmp_path: Path) -> Path:
+    for name in ("chip_swimlane_records.json", "deps.json"):
+        shutil.copy(SAMPLES / name, tmp_path / name)
+    (tmp_path / "name_map_case.json").write_text(
+        json.dumps({"level": 2, "orchestrator_name": None, "callable_id_to_name": {"0": "add", "1": "mul_1"}})
+    )
+    return tmp_path
+
+
+def test_report_and_tree_of_a_group_log(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", GROUP, "--warmup", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "rounds=3, warmup=1" in out
+    assert "slowest rank" in out
+    assert main(["tree", GROUP, "--launch", "0", "--ns"]) == 0
+    assert capsys.readouterr().out.startswith("launch[0] (pid=13634 inv=1 hid=0 round=0 slot=0):")
+    assert main(["tree", GROUP, "--launch", "99"]) == 1
+    assert "launch 99 is out of range" in capsys.readouterr().err
+
+
+def test_rounds_prints_one_line_per_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rounds", GROUP]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 8
+
+
+def test_export_formats(tmp_path: Path) -> None:
+    stats = BenchmarkStats.from_strace(vector_l2(), rounds=2, warmup=1)
+    assert export_run(stats, tmp_path / "run.csv") == "csv"
+    assert pd.read_csv(tmp_path / "run.csv")["device_us"].tolist() == [600.0, 604.0]
+    assert export_run(stats, tmp_path / "spans.csv", spans=True) == "csv"
+    assert len(pd.read_csv(tmp_path / "spans.csv")) == 27
+    assert export_run(stats, tmp_path / "run.perfetto.json") == "perfetto"
+    assert json.loads((tmp_path / "run.perfetto.json").read_text())["unalignedDeviceSpans"]
+    assert export_run(stats, tmp_path / "run.json") == "json"
+    with pytest.raises(ExportError, match="which format"):
+        format_of(tmp_path / "run.txt", None)
+    with pytest.raises(ExportError, match="put together by hand"):
+        export_run(BenchmarkStats(), tmp_path / "x.json", "perfetto")
+
+
+def test_parquet_is_written_or_its_package_is_named(tmp_path: Path) -> None:
+    stats = BenchmarkStats.from_strace(vector_l2(), rounds=2, warmup=1)
+    path = tmp_path / "run.parquet"
+    if importlib.util.find_spec("pyarrow") is None:
+        with pytest.raises(ExportError, match="parquet needs pyarrow"):
+            export_run(stats, path)
+    else:
+        export_run(stats, path)
+        assert pd.read_parquet(path)["device_us"].tolist() == [600.0, 604.0]
+
+
+def test_swimlane_command(dfx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["swimlane", str(dfx / "chip_swimlane_records.json"), "--overhead"]) == 0
+    out = capsys.readouterr().out
+    assert "Total Test Time: 3860.52 us" in out
+    events = json.loads((dfx / "merged_swimlane.json").read_text())["traceEvents"]
+    assert {"add(t0)", "mul_1(r1t0)", "func_2_c(r1t2)"} <= {e["name"] for e in events}
+    counters = {e["name"] for e in events if e["ph"] == "C"}
+    assert {"oh_aiv_idle", "oh_has_overhead"} <= counters
+    assert "oh_aic_idle" not in counters
+
+
+def test_swimlane_without_a_graph_stays_anonymous(dfx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (dfx / "deps.json").unlink()
+    assert main(["swimlane", str(dfx / "chip_swimlane_records.json"), "-o", str(dfx / "out.json")]) == 0
+    printed = capsys.readouterr()
+    assert "no arrows" in printed.err
+    assert "func_-1_" in printed.out
+    events = json.loads((dfx / "out.json").read_text())["traceEvents"]
+    assert "task(t0)" in {e["name"] for e in events}
+    assert not any(e["name"] == "dependency" for e in events)
+
+
+def test_critical_path_command(dfx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(SAMPLES / "merged_swimlane.json", dfx / "merged_swimlane.json")
+    assert main(["critical-path", str(dfx)]) == 0
+    out = capsys.readouterr().out
+    assert f"Analyzed 1 rank(s) under {dfx}" in out
+    assert f"[{dfx.name}] makespan=3.798ms  CPM=2.53ms(66.6%)  compute=66.6%  stall=33.4% (data-wait 33.4%)" in out
+    report = (dfx / "critical_path.md").read_text()
+    assert "| mul | 1 | 818.06 | 997.22 |" in report
+    names = [e["name"] for e in json.loads((dfx / "CPM_observed.json").read_text())["traceEvents"] if e.get("pid") == 4]
+    assert "·(r1t1)" in names
+    assert main(["critical-path", str(dfx), "--report", "../x.md"]) == 2
+    (dfx / "merged_swimlane.json").write_text("[]")
+    assert main(["critical-path", str(dfx)]) == 2
+    (dfx / "deps.json").unlink()
+    assert main(["critical-path", str(dfx)]) == 2
+    assert "no directory at or below" in capsys.readouterr().err
+
+
+def test_sched_overhead_and_deps_commands(dfx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = str(dfx / "chip_swimlane_records.json")
+    assert main(["sched-overhead", "--chip-swimlane-records-json", records]) == 0
+    assert "verdict: compute/dependency-bound" in capsys.readouterr().out
+    assert main(["deps", str(dfx / "deps.json")]) == 0
+    assert "(5 tasks, 6 unique edges, 6 annotated edges, format=text)" in capsys.readouterr().out
+    assert "perf_sidecar: yes" in (dfx / "deps_viewer.txt").read_text()
+    assert main(["deps", str(dfx / "deps.json"), "--format", "dot", "-o", "-"]) == 0
+    assert capsys.readouterr().out.startswith("digraph deps {")
+    (dfx / "deps.json").write_text("[")
+    assert main(["deps", str(dfx / "deps.json")]) == 1
+    assert main(["sched-overhead", "--chip-swimlane-records-json", records]) == 1
+    assert "not a task graph" in capsys.readouterr().err
+
+
+def test_html_command(dfx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(SAMPLES / "l2_vector.log", dfx / "run.log")
+    assert main(["html", str(dfx), "-o", str(dfx / "report.html"), "--title", "a & b"]) == 0
+    assert "<title>a &amp; b</title>" in (dfx / "report.html").read_text()
+    assert main(["html", str(dfx / "chip_swimlane_records.json"), "-o", str(dfx / "chip.html")]) == 0
+    assert 'id="critical-path"' in (dfx / "chip.html").read_text()
+
+
+def test_launches_are_counted_from_the_log() -> None:
+    for order, launches in ((("aa", "bb"), 4), (("aa",), 6), (("aa", "bb", "aa"), 2)):
+        groups = launches_of(read_strace("".join(ranks(launches, order=order))))
+        assert is_distributed(groups)
+        assert launch_count(groups, distributed=True) == launches
+    stats = stats_of(read_strace("".join(single_chip([1_000] * 7))), RunOptions(warmup=2), "x")
+    assert (stats.rounds, len(stats.samples), stats.warnings) == (5, 5, [])
+
+
+DEVICE_LINES = """\
+[WARN] CCECPU(1): [TIMING] Thread 3: orch_start=1000 orch_end=6000 orch_cost=100.000us
+[WARN] Thread 0: sched_start=900 sched_end=8000 sched_cost=142.0us
+[WARN] Thread 1: sched_start=1100 sched_end(timeout)=9000 sched_cost=158.0us
+[WARN] PTO2 total submitted tasks = 5, already executed 5 tasks
+[WARN] Thread 3: orch_start=20000 orch_end=25000 orch_cost=100.000us
+"""
+
+
+def test_device_log_timing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "device-0.log"
+    path.write_text(DEVICE_LINES)
+    (one,) = read_device_log(DEVICE_LINES.splitlines()).rounds
+    assert (one.orch_us, one.sched_us, one.total_us) == (100.0, 162.0, 162.0)
+    assert device_log_timing([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == (
+        f"Device-log timing (from {path})\n"
+        "  tasks = 5\n"
+        "  Round     Total (us)     Orch (us)    Sched (us)\n"
+        "  ------------------------------------------------\n"
+        "  0               162.0         100.0         162.0\n"
+        "  Avg  Total: 162.0 us  |  Orch: 100.0 us  |  Sched: 162.0 us  (1 rounds)\n"
+    )
+    assert device_log_timing([str(tmp_path / "none*.log")]) == 1
+    monkeypatch.setenv("ASCEND_SLOG_PRINT_TO_STDOUT", "1")
+    assert device_log_timing([str(path)]) == 1
+    assert "ASCEND_SLOG_PRINT_TO_STDOUT" in capsys.readouterr().err
+
+
+def test_device_log_root_follows_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "debug").mkdir()
+    assert device_log_root({"ASCEND_PROCESS_LOG_PATH": str(tmp_path)}) == tmp_path / "debug"
+    (tmp_path / "log" / "debug").mkdir(parents=True)
+    assert device_log_root({"ASCEND_WORK_PATH": str(tmp_path)}) == tmp_path / "log" / "debug"
+    assert device_log_root({}).parts[-3:] == ("ascend", "log", "debug")
+
+
+def test_plots_show_every_rank() -> None:
+    pytest.importorskip("matplotlib")
+    stats = BenchmarkStats.from_strace("".join(ranks(4)), rounds=3, warmup=1, distributed=True)
+    axes = stats.plot().axes[0]
+    assert [line.get_label() for line in axes.get_lines()][:3] == ["rank pid=501", "rank pid=502", "headline"]
+    assert list(axes.get_lines()[2].get_ydata()) == stats.device_wall_us
+    with pytest.raises(ValueError, match="nothing to plot"):
+        plot_stats(BenchmarkStats())
+
+
+def test_modules_run_as_scripts_and_stay_lazy() -> None:
+    for module in ("pypto.perf", "pypto.perf.strace_timing", "pypto.perf.device_log_timing"):
+        done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
+        assert "usage:" in done.stdout
+    code = (
+        "import sys; from pypto.perf import BenchmarkStats, compare, read_strace
+"
+        "heavy = ('pandas', 'rich', 'numba', 'matplotlib', 'torch', 'pypto.sim', 'pypto.runtime')
+"
+        "print([module for module in heavy if module in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_command_has_help() -> None:
+    text = build_parser().format_help()
+    for command in [
+        "report",
+        "tree",
+        "rounds",
+        "compare",
+        "export",
+        "swimlane",
+        "critical-path",
+        "sched-overhead",
+        "deps",
+        "html",
+    ]:
+        assert command in text
