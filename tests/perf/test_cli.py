@@ -203,10 +203,8 @@ def test_modules_run_as_scripts_and_stay_lazy() -> None:
         done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
         assert "usage:" in done.stdout
     code = (
-        "import sys; from pypto.perf import BenchmarkStats, compare, read_strace
-"
-        "heavy = ('pandas', 'rich', 'numba', 'matplotlib', 'torch', 'pypto.sim', 'pypto.runtime')
-"
+        "import sys; from pypto.perf import BenchmarkStats, compare, read_strace\n"
+        "heavy = ('pandas', 'rich', 'numba', 'matplotlib', 'torch', 'pypto.sim', 'pypto.runtime')\n"
         "print([module for module in heavy if module in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
