@@ -17,17 +17,6 @@ from pypto.ir.errors import ParserError
 _counter = itertools.count()
 
 
-class _Names(dict[str, Any]):
-    """A namespace in which unknown names are dynamic dimensions."""
-
-    def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
-        from pypto.language.typing import DynVar
-
-        return DynVar(name)
-
-
 def parse(code: str, filename: str = "<string>", source_map: Any = None) -> ir.Function | ir.Program:
     """The single function or program that ``code`` defines.
 
@@ -39,7 +28,7 @@ def parse(code: str, filename: str = "<string>", source_map: Any = None) -> ir.F
     name = filename if filename != "<string>" else f"<pypto.parse {next(_counter)}>"
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
     compiled = compile(code, name, "exec")
-    names = _Names(pl=pl, pld=pld, __name__="pypto_parsed", __builtins__=builtins)
+    names: dict[str, Any] = {"pl": pl, "pld": pld, "__name__": "pypto_parsed", "__builtins__": builtins}
     for symbol in re.findall(r"^\s*([A-Za-z_]\w*)\s*=\s*pl\.dynamic\(", code, re.MULTILINE):
         names[symbol] = pl.dynamic(symbol)
     _declare_dimensions(code, names)
@@ -63,6 +52,8 @@ def _declare_dimensions(code: str, names: dict[str, Any]) -> None:
     """Bind names that annotations use as extents and nothing defines."""
     import ast
 
+    from pypto.language.typing import DynVar
+
     tree = ast.parse(code)
     defined = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     defined |= {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
@@ -74,7 +65,7 @@ def _declare_dimensions(code: str, names: dict[str, Any]) -> None:
             for node in ast.walk(annotation):
                 free = isinstance(node, ast.Name) and node.id not in names and node.id not in defined
                 if free and not hasattr(builtins, node.id):  # type: ignore[attr-defined]
-                    names[node.id] = names.__missing__(node.id)  # type: ignore[attr-defined]
+                    names[node.id] = DynVar(node.id)  # type: ignore[attr-defined]
 
 
 def loads(filepath: str | PathLike[str]) -> ir.Function | ir.Program:

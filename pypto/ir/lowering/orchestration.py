@@ -30,12 +30,16 @@ class OrchestrationLowering(ScalarLowering):
         self._written: list[set[str]] = [set()]        # roots written in each open scope
         self._roots: dict[str, str] = {}
         self._sequential = 0
-        self._tuples: dict[str, list[ir.Expr]] = {}
+        self._rebound = rebound_params(function)
 
     def run(self) -> str:
         """The text of the unit."""
         body: list[Node] = []
         self.block = body
+        for parameter in self.function.params:
+            if parameter.name in self._rebound and isinstance(parameter.type, ir.TensorType):
+                self._prologue.append(Instruction("permute", [self._register(ir.Var(parameter.name, parameter.type)),
+                                                              TensorRef(identifier(parameter.name)), 0, 0], span=self.function.span))
         self._statements(self.function.body)
         text = Text()
         text.body(self._prologue + body, "  ")
@@ -102,11 +106,15 @@ class OrchestrationLowering(ScalarLowering):
             return self._roots.get(expr.name, expr.name)
         return None
 
+    def _register_name(self, name: str) -> str:
+        """The register of a tensor variable; a parameter that is rebound to another tensor has one of its own."""
+        return f"{identifier(name)}_now" if name in self._rebound else identifier(name)
+
     def _register(self, target: ir.Var) -> TensorRef:
-        name = identifier(target.name)
+        name = self._register_name(target.name)
         kind = target.type
         assert isinstance(kind, ir.TensorType)
-        if not any(p.name == target.name for p in self.function.params):
+        if target.name in self._rebound or not any(p.name == target.name for p in self.function.params):
             self.tensors.setdefault(name, (len(kind.shape), kind.dtype))
         return TensorRef(name)
 
@@ -115,10 +123,11 @@ class OrchestrationLowering(ScalarLowering):
             self._submit(value, None)
             self._alias_result(target, value, 0)
             return
-        source = self.tensor_value(value, target)
-        if source is not None and source.name != identifier(target.name):
-            self._rebind(target, source)
         root = self._root_of_value(value)
+        itself = root == target.name and target.name not in self._rebound and any(p.name == root for p in self.function.params)
+        source = self.tensor_value(value, target)
+        if source is not None and source.name != self._register_name(target.name) and not itself:
+            self._rebind(target, source)
         if root is not None:
             self._roots[target.name] = root
         else:
@@ -141,7 +150,7 @@ class OrchestrationLowering(ScalarLowering):
     def tensor_value(self, value: ir.Expr, target: ir.Var) -> TensorRef | None:
         """Evaluate a tensor expression into ``target``; returns the register it is in."""
         if isinstance(value, ir.Var):
-            return TensorRef(identifier(value.name))
+            return TensorRef(self._register_name(value.name))
         if not isinstance(value, ir.Call):
             raise CompileError("this tensor value has no meaning in orchestration code", self.span)
         if value.op == "tensor.create":
@@ -155,7 +164,7 @@ class OrchestrationLowering(ScalarLowering):
             return self._operand_tensor(next(iter(value.arguments.values())))
         else:
             emit_view(self, self._register(target), self._with_named_source(value))
-        return TensorRef(identifier(target.name))
+        return TensorRef(self._register_name(target.name))
 
     def _with_named_source(self, value: ir.Call) -> ir.Call:
         arguments = dict(value.arguments)
@@ -176,7 +185,7 @@ class OrchestrationLowering(ScalarLowering):
         return holder
 
     def _operand_tensor(self, value: ir.Expr) -> TensorRef:
-        return TensorRef(identifier(self._named(value).name))
+        return TensorRef(self._register_name(self._named(value).name))
 
     def tensor(self, expr: ir.Expr) -> TensorRef:
         return self._operand_tensor(expr)
@@ -235,7 +244,7 @@ class OrchestrationLowering(ScalarLowering):
         if source is None:
             raise CompileError(f"result {position} of {call.callee!r} is not one of its output parameters", self.span)
         argument = self._arguments[source]
-        if argument.name != identifier(target.name):
+        if argument.name != self._register_name(target.name):
             self.emit("permute", self._register(target), argument, 0, 0)
         root = self._argument_roots[source]
         if root is not None and root != target.name:
@@ -423,3 +432,22 @@ def _flat(body: list[Node]) -> Iterator[Node]:
         yield node
         for block in nested(node):
             yield from _flat(block)
+
+
+def rebound_params(function: ir.Function) -> set[str]:
+    """Tensor parameters whose name is bound to another tensor somewhere in the body."""
+    from pypto.ir.accesses import Accesses
+    from pypto.ir.walk import statements
+
+    names = {p.name for p in function.params if isinstance(p.type, ir.TensorType)}
+    accesses = Accesses().visit(function.body)
+    found: set[str] = set()
+    for stmt in statements(function.body):
+        if isinstance(stmt, ir.Assign) and stmt.target.name in names and accesses.root(stmt.value) != stmt.target.name:
+            found.add(stmt.target.name)
+        elif isinstance(stmt, ir.TupleAssign) and isinstance(stmt.value, ir.FunctionCall):
+            returns = stmt.value.attrs.get("returns", ())
+            for target, source in zip(stmt.targets, returns):
+                if target.name in names and source is not None and accesses.root(stmt.value.args[source]) != target.name:
+                    found.add(target.name)
+    return found

@@ -138,13 +138,18 @@ class Outliner:
         written = [i for i, p in enumerate(params) if p.direction != ParamDirection.In]
         tail: list[ir.Stmt] = []
         before: list[ir.Stmt] = []
+        renamed: list[ir.Stmt] = []
         for name, kind in created.items():
             holder = f"{name}_out"
+            result = ir.Var(name if name not in captured else self._fresh(f"{name}_next"), kind, scope.span)
             written.append(len(params))
             params.append(ir.Param(holder, kind, ParamDirection.Out))
-            args.append(ir.Var(name, kind, scope.span))
-            before.append(ir.Assign(ir.Var(name, kind, scope.span), _create(kind, scope), scope.span))
+            args.append(result)
+            before.append(ir.Assign(result, _create(kind, scope), scope.span))
             tail.append(ir.Evaluate(_assemble(ir.Var(holder, kind, scope.span), ir.Var(name, kind, scope.span)), scope.span))
+            self._defined[name] = self._defined[result.name] = kind
+            if result.name != name:
+                renamed.append(ir.Assign(ir.Var(name, kind, scope.span), result, scope.span))
         returns = tuple(ir.Var(params[i].name, params[i].type, scope.span) for i in written)
         kernel_attrs = {k: v for k, v in attrs.items() if k in ("split", "slot_num", "windowize")}
         kernel_attrs["returns"] = tuple(written)
@@ -159,7 +164,15 @@ class Outliner:
         kind = _result_type([params[i].type for i in written])
         call = self._launch(name, tuple(args), kind, launch, scope)
         results = [self._defined_var(args[i]) for i in written]
-        return [*before, *self._bound(call, results, scope), *self._aliases(assigned, accesses, captured, after, scope)]
+        aliases = self._aliases(assigned, accesses, captured, after, scope)
+        return [*before, *self._bound(call, results, scope), *renamed, *aliases]
+
+    def _fresh(self, base: str) -> str:
+        number, name = 0, base
+        while name in self._defined:
+            number += 1
+            name = f"{base}_{number}"
+        return name
 
     def _name_lists(self, attrs: dict[str, Any], args: list[ir.Expr]) -> dict[str, Any]:
         position = {a.name: i for i, a in enumerate(args) if isinstance(a, ir.Var)}
@@ -246,7 +259,7 @@ class Outliner:
         """Tensors computed in the scope and read after it: the caller allocates them."""
         created: dict[str, ir.Type] = {}
         for name, kind in assigned.items():
-            if name not in after or name in captured:
+            if name not in after or name in captured and not _replaced(name, accesses, scope):
                 continue
             if accesses.roots.get(name) in captured:
                 continue
@@ -268,6 +281,7 @@ class Outliner:
             root = accesses.roots.get(name)
             if name in after and root in captured and root != name and name not in captured and isinstance(kind, ir.TensorType):
                 result.append(ir.Assign(ir.Var(name, kind, scope.span), ir.Var(root, captured[root], scope.span), scope.span))  # type: ignore[arg-type, index]
+                self._defined[name] = kind
         return result
 
     def _name(self, hint: str, label: str) -> str:
@@ -286,6 +300,16 @@ class Outliner:
             name = f"{self.function.name}_{label}_{number}"
         self._taken.add(name)
         return name
+
+
+def _replaced(name: str, accesses: Accesses, scope: ir.Scope) -> bool:
+    """True when the scope binds the captured ``name`` to a value of its own rather than writing into it."""
+    if name in accesses.roots:
+        return False
+    for stmt in statements(scope.body):
+        if isinstance(stmt, ir.Assign) and stmt.target.name == name and accesses.root(stmt.value) is None:
+            return True
+    return False
 
 
 def _flattened(body: list[ir.Stmt]) -> list[ir.Stmt]:

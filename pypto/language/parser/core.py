@@ -60,6 +60,7 @@ class ParserState:
         self.returned: list[ir.Expr] | None = None
         self.loops: list[str] = []                  # kinds of the open loops and scopes, innermost last
         self.scopes: list[ir.Scope] = []
+        self._stores: dict[int, dict[str, int]] = {}
         self.splices: list[str] = []                # names of the inline functions being expanded
 
     # --- output --------------------------------------------------------------------------------------------------------
@@ -94,6 +95,19 @@ class ParserState:
         near = difflib.get_close_matches(name, self.names.visible() | self.environment.names(), 1)
         hint = f"did you mean {near[0]!r}?" if near else None
         self.fail(UndefinedVariableError, f"{name!r} is not defined", node, hint)
+
+    # --- constants -----------------------------------------------------------------------------------------------------
+
+    def assigned_once(self, name: str) -> bool:
+        """True when the body binds ``name`` in exactly one place, so that a constant stays one."""
+        key = id(self.source)
+        if key not in self._stores:
+            counts: dict[str, int] = {}
+            for node in ast.walk(self.source.tree):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    counts[node.id] = counts.get(node.id, 0) + 1
+            self._stores[key] = counts
+        return self._stores[key].get(name) == 1
 
     # --- roots ---------------------------------------------------------------------------------------------------------
 

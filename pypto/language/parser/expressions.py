@@ -11,6 +11,7 @@ from pypto.ir import nodes as ir
 from pypto.ir import operations
 from pypto.ir.dtype import DataType
 from pypto.ir.errors import InvalidOperationError, ParserError
+from pypto.ir.simplify import fold
 from pypto.language import typing as lt
 from pypto.language.parser.core import ParserState
 
@@ -199,7 +200,7 @@ class Expressions(ParserState):
                     "use the operation functions: pl.add, pl.mul, pl.cmp, ...",
                 )
         try:
-            result = build(symbol, *operands)
+            result = fold(build(symbol, *operands))
         except (TypeError, ValueError) as e:
             self.syntax(str(e), node)
         object.__setattr__(result, "span", self.span(node))

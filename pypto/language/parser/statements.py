@@ -233,6 +233,8 @@ class Statements(Calls):
         variable = self._target(name, value.type, node)
         root = self.root_of(value)
         self.emit(ir.Assign(variable, value, self.span(node)))
+        if isinstance(value, ir.Const) and value.value is not None and self.assigned_once(name):
+            self.specialised[variable.name] = value.value
         if root and root != variable.name:
             self.roots[variable.name] = root
         elif not root:
