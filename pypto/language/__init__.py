@@ -33,7 +33,7 @@ MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 AUTO = -1
 MemRefType = MemRef
 
-_LAZY = {"jit": ("pypto.jit", "jit"), "JITFunction": ("pypto.jit", "JITFunction"), "parser": ("pypto.language.parsing", None)}
+_LAZY = {"jit": ("pypto.jit", "jit"), "JITFunction": ("pypto.jit", "JITFunction"), "parser": ("pypto.language.parser", None)}
 _NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
 
 

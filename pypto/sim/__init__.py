@@ -1,5 +1,36 @@
 """The simulated chip: kernel text, machine, tile kernels, recordings and the timing engine."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from pypto.sim.faults import DeadlockError, DivisionByZeroError, ExecutionError, OutOfBoundsError
 
-__all__ = ["DeadlockError", "DivisionByZeroError", "ExecutionError", "OutOfBoundsError"]
+if TYPE_CHECKING:
+    from pypto.sim.capture import record
+    from pypto.sim.chips import Chip, chip
+    from pypto.sim.recording import Recording
+    from pypto.sim.sweep import sweep
+    from pypto.sim.timing import DeviceState, Timeline
+
+_HOMES = {
+    "chip": "chips", "Chip": "chips", "record": "capture", "Recording": "recording", "sweep": "sweep",
+    "DeviceState": "timing", "Timeline": "timing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load on first use."""
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f"pypto.sim.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'pypto.sim' has no attribute {name!r}")
+
+
+__all__ = [
+    "Chip", "DeadlockError", "DeviceState", "DivisionByZeroError", "ExecutionError", "OutOfBoundsError", "Recording",
+    "Timeline", "chip", "record", "sweep",
+]

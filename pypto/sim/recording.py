@@ -10,10 +10,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pypto.sim.chips import Chip
+    from pypto.sim.timing import DeviceState, Timeline
 
 Words = NDArray[np.int64]
 FORMAT: Final = 1  # of the files that Recording.save writes
@@ -91,6 +95,13 @@ class Recording:
     """GM allocations: id, first address (stable, renumbered from 0 in order of appearance), bytes."""
     task_slot: Words = field(default_factory=lambda: np.zeros(0, np.int64))
     """Task-timing slot per task, 0 to 15, -1 for none; empty when no task has one."""
+
+    def time(self, chip: Chip | None = None, state: DeviceState | None = None) -> Timeline:
+        """When everything happened on ``chip`` (default: the one recorded on), with cold caches unless ``state`` says else."""
+        from pypto.sim.chips import chip as named
+        from pypto.sim.timing import time_recording
+
+        return time_recording(self, chip if chip is not None else named(self.platform), state)
 
     def save(self, path: Path | str) -> None:
         """Write an ``.npz`` file: every array under its name, the rest as JSON under ``facts``."""

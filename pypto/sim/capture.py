@@ -1,0 +1,49 @@
+"""``record``: one launch with its values, kept as a :class:`Recording` that can be timed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pypto.ir.dtype import DataType
+
+if TYPE_CHECKING:
+    from pypto.sim.recording import Recording
+
+
+def record(compiled: Any, args: Sequence[Any]) -> Recording:
+    """Run ``compiled`` once on copies of its tensor arguments and return what it did.
+
+    ``compiled``: a compiled program of one chip; ``args``: torch tensors and numbers, one per parameter. The arguments
+    are left as they are. Raises ``TypeError`` when an argument does not fit its parameter.
+    """
+    from pypto.sim.chips import chip
+
+    program = compiled.chip_callable.program
+    infos = compiled.param_infos
+    if len(args) != len(infos):
+        names = ", ".join(info.name for info in infos)
+        raise TypeError(f"record expects {len(infos)} arguments ({names}), got {len(args)}")
+    kept: list[Any] = []
+    operands = [_operand(info, value, kept) for info, value in zip(infos, args)]
+    name = compiled.platform.removesuffix("sim")
+    clusters = int(chip(name).cores.clusters.value)
+    execution = program.execute(operands, record=True, clusters=clusters, platform=name)
+    return execution.recording
+
+
+def _operand(info: Any, value: Any, kept: list[Any]) -> Any:
+    """A number, or the memory of a copy of a tensor; ``kept`` holds the copies for the length of the run."""
+    if info.kind == "scalar":
+        return value
+    from pypto.sim.program import TensorArgument
+
+    if not hasattr(value, "data_ptr"):
+        raise TypeError(f"argument {info.name!r} is a tensor of the program, got {type(value).__name__}")
+    copy = value.detach().clone().contiguous()
+    kept.append(copy)
+    dtype: DataType = info.dtype
+    shape = tuple(copy.shape)
+    if dtype.get_bit() == 4 and shape:
+        shape = (*shape[:-1], shape[-1] * 2)
+    return TensorArgument(info.name, copy.data_ptr(), shape, dtype)
