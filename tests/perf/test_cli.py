@@ -171,7 +171,7 @@ def test_device_log_timing(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
         "  tasks = 5\n"
         "  Round     Total (us)     Orch (us)    Sched (us)\n"
         "  ------------------------------------------------\n"
-        "  0               162.0         100.0         162.0\n"
+        "  0              162.0         100.0         162.0\n"
         "  Avg  Total: 162.0 us  |  Orch: 100.0 us  |  Sched: 162.0 us  (1 rounds)\n"
     )
     assert device_log_timing([str(tmp_path / "none*.log")]) == 1
