@@ -13,9 +13,13 @@ from pypto.sim.kernels.cache import KernelFile
 
 ABI: Final = types.int64(types.CPointer(types.int64))
 
-_OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_OPTIONS: Any = {"error_model": "numpy", "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 kernel_code: Any = njit(**_OPTIONS)
-"""Decorator of the pieces that kernel bodies are made of. Division by zero follows IEEE and raises nothing."""
+"""Decorator of the pieces that kernel bodies are made of. Division by zero follows IEEE and raises nothing.
+
+Pieces are always inlined. Their symbols are unique within a process only; a call that survived in a kernel kept on disk
+could meet the symbol of another kernel's piece.
+"""
 
 
 @dataclass(frozen=True)
