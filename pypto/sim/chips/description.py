@@ -187,6 +187,13 @@ class RepeatVector:
     clash: Constant                   # extra cycles per repeat when two sources share a bank group
     write_clash: Constant             # extra cycles per repeat when the result hits a bank being read
     ragged: Constant                  # second pass over masked row tails
+    chained: Constant                 # head of an instruction that follows another one of the same tile operation
+    masked: Constant                  # a reduction over part of a repeat
+    fold: Constant                    # each fold instruction of a row reduction
+    fold_latency: Constant            # one step of a column reduction, beyond its repeats
+    fold_slope: Constant              # cycles per repeat of such a step
+    row_issue: Constant               # cycles between instructions issued row by row
+    row_loop: Constant                # scalar multiply and barrier of a loop over rows
     barrier: Constant
     mask: Constant
     ops: OpTable
@@ -205,9 +212,12 @@ class RegisterVector:
     load_ports: Constant
     store_ports: Constant
     ports: Constant
+    overlap: Constant                 # stages counted twice when the parts are added up
+    dispatch: Constant                # instructions per cycle
     loop_gap: Constant
-    row_restart: Constant
-    bank_clash: Constant
+    loop_overlap: Constant            # share of an interval by which the next row starts early
+    bank_clash: Constant              # two loads and a store in one run
+    bank_clash_rows: Constant         # the same in a loop over rows
     store_to_load: Constant
     gather: Constant
     scatter: Constant
@@ -220,6 +230,7 @@ class Scalar:
 
     instruction: Constant
     tile_issue: Constant
+    gather_row: Constant              # a row copied by its own instruction, address computed by scalar code
     element: Constant                 # read-modify-write of one UB element by scalar code
     gm_access: Constant               # scalar load or store that goes to global memory
 
@@ -257,11 +268,13 @@ class Runtime:
     idle_loop: Constant
     complete: Constant
     complete_consumer: Constant
-    dispatch: Constant
+    dispatch_task: Constant           # taking a task out of a queue and preparing its payload
+    dispatch: Constant                # each block of it
     dispatch_store: Constant
     doorbell: Constant
     core_setup: Constant
-    core_setup_staged: Constant
+    core_setup_staged: Constant       # gated block, released by its doorbell
+    core_pickup: Constant             # next task already in the second slot
     core_cold_min: Constant
     core_cold_max: Constant
     core_cold_mean: Constant

@@ -1,0 +1,138 @@
+"""The L2 as a sectored LRU over addresses.
+
+A tag covers 64 lines (32 KiB on a2a3, 8 KiB on a5) and has one valid and one dirty bit per line: hits and misses are
+exact per line, only the order of eviction is that of the 64-line neighbourhood. Transfers worth their start-up move
+16 KiB and more (spec hardware 3.2), so neighbours are used together. Addresses are small (allocations are numbered
+from 0), hence tags are an array and a touch costs a few loads.
+
+One ``int64`` array holds it all: eight words of state, then four words per tag.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compiled import kernel
+
+LINES_PER_TAG = 64
+HEADER = 8
+TAG_WORDS = 4
+_NEWEST, _OLDEST, _USED, MISSED, WRITTEN_BACK = range(5)
+_VALID, _DIRTY, _NEWER, _OLDER = range(4)
+_UNLISTED = -2
+
+Cache = NDArray[np.int64]
+
+
+def empty_cache(tags: int) -> Cache:
+    """A cold cache for addresses below ``tags`` times 64 lines."""
+    cache = np.zeros(HEADER + TAG_WORDS * tags, np.int64)
+    cache[_NEWEST] = cache[_OLDEST] = -1
+    cache[HEADER + _NEWER::TAG_WORDS] = _UNLISTED
+    return cache
+
+
+def grown(cache: Cache, tags: int) -> Cache:
+    """The same content with room for at least ``tags`` tags."""
+    have = (len(cache) - HEADER) // TAG_WORDS
+    if have >= tags:
+        return cache
+    larger = empty_cache(tags)
+    larger[:len(cache)] = cache
+    return larger
+
+
+def content(cache: Cache) -> NDArray[np.int64]:
+    """What is cached, most recent first: int64[tags, 3] of tag, valid lines, dirty lines."""
+    table = cache[HEADER:].reshape(-1, TAG_WORDS)
+    found = np.empty((len(table), 3), np.int64)
+    count, tag = 0, int(cache[_NEWEST])
+    while tag >= 0:
+        found[count] = tag, table[tag, _VALID], table[tag, _DIRTY]
+        count, tag = count + 1, int(table[tag, _OLDER])
+    return found[:count]
+
+
+@kernel
+def _count(word):
+    """Bits set in an unsigned 64-bit word."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@kernel
+def _tag(tag):
+    return HEADER + TAG_WORDS * tag
+
+
+@kernel
+def _unlink(cache, tag):
+    newer, older = cache[_tag(tag) + _NEWER], cache[_tag(tag) + _OLDER]
+    if newer >= 0:
+        cache[_tag(newer) + _OLDER] = older
+    else:
+        cache[_NEWEST] = older
+    if older >= 0:
+        cache[_tag(older) + _NEWER] = newer
+    else:
+        cache[_OLDEST] = newer
+
+
+@kernel
+def _make_newest(cache, tag):
+    newest = cache[_NEWEST]
+    if newest == tag:
+        return
+    if cache[_tag(tag) + _NEWER] != _UNLISTED:
+        _unlink(cache, tag)
+        newest = cache[_NEWEST]
+    cache[_tag(tag) + _NEWER] = -1
+    cache[_tag(tag) + _OLDER] = newest
+    if newest >= 0:
+        cache[_tag(newest) + _NEWER] = tag
+    else:
+        cache[_OLDEST] = tag
+    cache[_NEWEST] = tag
+
+
+@kernel
+def _evict(cache, capacity):
+    """Drop the oldest tags until the lines fit; the dirty ones among them are written back."""
+    while cache[_USED] > capacity and cache[_OLDEST] != cache[_NEWEST]:
+        tag = cache[_OLDEST]
+        _unlink(cache, tag)
+        word = _tag(tag)
+        cache[_USED] -= _count(np.uint64(cache[word + _VALID]))
+        cache[WRITTEN_BACK] += _count(np.uint64(cache[word + _DIRTY]))
+        cache[word + _VALID] = 0
+        cache[word + _DIRTY] = 0
+        cache[word + _NEWER] = _UNLISTED
+
+
+@kernel
+def access(cache, address, nbytes, writes, line_shift, capacity):
+    """Touch the lines of ``[address, address + nbytes)``; adds to ``cache[MISSED]`` and ``cache[WRITTEN_BACK]``.
+
+    A written line is never fetched.
+    """
+    first, last = address >> line_shift, (address + nbytes - 1) >> line_shift
+    for tag in range(first >> 6, (last >> 6) + 1):
+        word = _tag(tag)
+        low = first & 63 if tag == first >> 6 else 0
+        high = last & 63 if tag == last >> 6 else 63
+        mask = (~np.uint64(0) >> np.uint64(63 - (high - low))) << np.uint64(low)
+        missing = mask & ~np.uint64(cache[word + _VALID])
+        if missing:
+            lines = _count(missing)
+            cache[word + _VALID] = np.int64(np.uint64(cache[word + _VALID]) | mask)
+            cache[_USED] += lines
+            if not writes:
+                cache[MISSED] += lines
+        if writes:
+            cache[word + _DIRTY] = np.int64(np.uint64(cache[word + _DIRTY]) | mask)
+        _make_newest(cache, tag)
+        if missing and cache[_USED] > capacity:
+            _evict(cache, capacity)

@@ -1,0 +1,67 @@
+"""Compilation of the engine: one file on disk per entry point, keyed by the sources of the whole package.
+
+Numba's own cache looks at the file of the entry point alone and would keep machine code of a changed callee.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+from numba.core import compiler
+from numba.core.caching import NullCache
+from numba.core.serialize import dumps
+
+from pypto.sim.kernels.cache import folder, read, write
+
+kernel = numba.njit(nogil=True, error_model="numpy")
+"""Decorator of the pieces an entry point is made of; they are compiled into it."""
+
+
+@cache
+def _fingerprint() -> str:
+    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, llvm.get_host_cpu_name())).encode())
+    here = Path(__file__).parent
+    for path in sorted([*here.glob("*.py"), here.parent / "layout.py", here.parent / "recording.py"]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _EntryCache(NullCache):
+    """What Numba's compiler asks of a cache, on top of the folder of compiled kernels."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _path(self, sig: Any) -> Path | None:
+        place = folder()
+        key = hashlib.sha256(f"{_fingerprint()} {sig}".encode()).hexdigest()[:16]
+        return None if place is None else place / f"timing-{self._name}-{key}.kernel"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        path = self._path(sig)
+        payload = None if path is None else read(path)
+        if payload is None:
+            return None
+        import pickle
+
+        target_context.refresh()
+        return compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        path = self._path(sig)
+        if path is not None:
+            write(path, dumps(data._reduce()))
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """Decorator of an entry point: compiled on first use, loaded from disk afterwards."""
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher._cache = _EntryCache(function.__name__)
+    return dispatcher

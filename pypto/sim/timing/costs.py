@@ -1,0 +1,432 @@
+"""The cost table of a program on a chip: one row of figures per instruction, for ``cycles.py`` and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pypto.ir.dtype import INDEX, DataType
+from pypto.ir.instructions import INSTRUCTIONS
+from pypto.sim.chips import Chip
+from pypto.sim.chips.description import Path, RegisterVector, RepeatVector
+from pypto.sim.layout import SPACES
+from pypto.sim.recording import AIC, ProgramRecord
+
+from . import codes as c
+from .banks import sources_clash, write_clashes
+from .recipes import RECIPES, Recipe, conversion
+
+CostTable = NDArray[np.float64]
+Row = NDArray[np.float64]
+
+_VEC, _MAT, _ACC = SPACES["vec"], SPACES["mat"], SPACES["acc"]
+_BIAS = SPACES["bias"]
+_SCALES = (SPACES["leftscale"], SPACES["rightscale"])
+# columns of ProgramRecord.tiles
+_SPACE, _OFFSET, _STRIDE = 0, 1, 5
+
+
+def _dtype(code: int) -> DataType:
+    """The dtype with descriptor code ``code``; instructions without a tile have none and work on scalar words."""
+    return DataType.from_code(code) if code >= 0 else INDEX
+
+
+class _Instruction:
+    """What a rule wants to know about one instruction of a program."""
+
+    def __init__(self, program: ProgramRecord, pc: int) -> None:
+        self.mnemonic = program.mnemonics[program.mnemonic[pc]]
+        self.core = program.core
+        self.pipe = int(program.pipe[pc])
+        self.attributes = program.attributes[pc] if pc < len(program.attributes) else {}
+        self.dtype = _dtype(int(program.dtype[pc]))
+        self.dtype_out = _dtype(int(program.dtype_out[pc]))
+        tiles = program.tiles
+        self.reads = [tiles[t] for t in program.reads[program.reads_start[pc]:program.reads_start[pc + 1]]]
+        self.writes = [tiles[t] for t in program.writes[program.writes_start[pc]:program.writes_start[pc + 1]]]
+        self.row = INSTRUCTIONS.get(self.mnemonic)
+
+    @property
+    def cost(self) -> str:
+        return self.row.cost if self.row else "none"
+
+    def bits(self) -> int:
+        """Width of the widest element that goes through the unit; 4-bit values take a byte on chip."""
+        return max(self.dtype.get_bit(), self.dtype_out.get_bit(), 8)
+
+    def work_stride(self) -> int:
+        """Elements between rows of the tile whose extents measure the work; 0 when there is none."""
+        tile = self._work_tile()
+        return 0 if tile is None else int(tile[_STRIDE])
+
+    def _work_tile(self) -> Row | None:
+        if self.row is None or self.row.work < 0:
+            return None
+        operands = self.row.operands
+        reading = operands[self.row.work].access != "out"
+        same = [o for o in operands[:self.row.work] if o.kind == "tile" and (o.access != "out") == reading]
+        tiles = self.reads if reading else self.writes
+        return tiles[len(same)] if len(same) < len(tiles) else None
+
+    def source_space(self) -> int:
+        return int(self.reads[-1][_SPACE]) if self.reads else 0
+
+    def result_space(self) -> int:
+        return int(self.writes[0][_SPACE]) if self.writes else 0
+
+
+def program_costs(program: ProgramRecord, chip: Chip) -> CostTable:
+    """The figures of every instruction of ``program`` on ``chip``: float64[instructions, codes.COST_COLUMNS]."""
+    table = np.zeros((len(program.mnemonic), c.COST_COLUMNS))
+    table[:, c.ELEMENTS_PER_REPEAT] = 1
+    table[:, c.RATE] = 1
+    known: dict[tuple[object, ...], Row] = {}
+    for pc in range(len(table)):
+        key = _signature(program, pc)
+        if key not in known:
+            _fill(table[pc], _Instruction(program, pc), chip)
+            known[key] = table[pc]
+        table[pc] = known[key]
+    return table
+
+
+def _signature(program: ProgramRecord, pc: int) -> tuple[object, ...]:
+    tiles = program.tiles
+    reads = program.reads[program.reads_start[pc]:program.reads_start[pc + 1]]
+    writes = program.writes[program.writes_start[pc]:program.writes_start[pc + 1]]
+    return (
+        int(program.mnemonic[pc]), int(program.pipe[pc]), int(program.dtype[pc]), int(program.dtype_out[pc]),
+        tiles[reads].tobytes(), tiles[writes].tobytes(), tuple(program.attributes[pc].items()),
+    )
+
+
+def _fill(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    p[c.ELEMENT_BITS] = instruction.dtype.get_bit()
+    if instruction.mnemonic in ("sload", "sstore"):
+        _scalar_access(p, instruction, chip)
+    elif instruction.cost in _RULES:
+        _RULES[instruction.cost](p, instruction, chip)
+    elif instruction.row is not None:
+        _vector(p, instruction, chip)
+
+
+def _vector(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    recipe = _recipe(instruction)
+    if recipe.shape == "nothing":
+        return
+    p[c.KIND] = c.COMPUTE
+    p[c.STRIDE] = instruction.work_stride()
+    if recipe.shape == "elements" and chip.generation == "a2a3":
+        p[c.RULE], p[c.SLOPE] = c.SCALAR_ELEMENTS, chip.scalar.element.value
+    elif isinstance(chip.vector, RepeatVector):
+        _repeat(p, instruction, recipe, chip.vector)
+    else:
+        _register(p, instruction, recipe, chip.vector)
+
+
+def _recipe(instruction: _Instruction) -> Recipe:
+    if instruction.mnemonic == "tcvt":
+        source, result = instruction.dtype, instruction.dtype_out
+        if instruction.reads:
+            source = DataType.from_code(int(instruction.reads[0][6]))
+        repeat, register = conversion(source.get_bit(), result.get_bit(), source.is_float(), result.is_float())
+        return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()))
+    return RECIPES.get(instruction.mnemonic, RECIPES["tmov"])
+
+
+# a2a3
+
+
+def _repeat(p: Row, instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> None:
+    bits = instruction.bits()
+    names = [f"{op}_half" if bits == 16 and f"{op}_half" in unit.ops else op for op in recipe.repeat]
+    ops = [unit.ops[name] for name in names]
+    p[c.ELEMENTS_PER_REPEAT] = unit.repeat_bytes.value * 8 // bits
+    _REPEAT_SHAPES[recipe.shape](p, instruction, recipe, ops, unit)
+
+
+def _chain_overhead(ops: list, unit: RepeatVector) -> float:
+    """Cycles of a chain of instructions over the same tile beyond their repeats."""
+    return ops[0].head.value + sum(op.tail.value for op in ops) + unit.chained.value * (len(ops) - 1)
+
+
+def _slopes(ops: list, instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> float:
+    """Cycles per repeat. Bank clashes hold up operations that would otherwise take one cycle (6.2)."""
+    clash = _clash(instruction, recipe, unit)
+    total = 0.0
+    for op in ops:
+        slope = op.slope.value
+        total += slope + clash if slope == 1 else slope
+        clash = 0.0
+    return total
+
+
+def _clash(instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> float:
+    sources = [int(tile[_OFFSET]) for tile in instruction.reads if tile[_SPACE] == _VEC]
+    if recipe.sources < 2 or len(sources) < 2:
+        return 0.0
+    clash = unit.clash.value if sources_clash(sources[0], sources[1]) else 0.0
+    if instruction.writes and write_clashes(int(instruction.writes[0][_OFFSET]), sources[:2]):
+        clash += unit.write_clash.value
+    return clash
+
+
+def _repeat_elementwise(p, instruction, recipe, ops, unit) -> None:
+    p[c.RULE] = c.REPEAT_ELEMENTWISE
+    p[c.OVERHEAD] = _chain_overhead(ops, unit)
+    p[c.SLOPE] = _slopes(ops, instruction, recipe, unit)
+    p[c.EXTRA] = unit.ragged.value
+    p[c.WHOLE_ROWS] = 1 if recipe.sources >= 2 else 0
+
+
+def _repeat_row_reduce(p, instruction, recipe, ops, unit) -> None:
+    p[c.RULE] = c.REPEAT_ROW_REDUCE
+    p[c.OVERHEAD] = ops[0].head.value + ops[0].tail.value + sum(op.tail.value for op in ops[2:])
+    p[c.SLOPE] = ops[0].slope.value + sum(op.slope.value for op in ops[2:])
+    p[c.ROW] = unit.fold.value
+    p[c.EXTRA] = unit.masked.value
+
+
+def _repeat_col_reduce(p, instruction, recipe, ops, unit) -> None:
+    p[c.RULE] = c.REPEAT_COL_REDUCE
+    p[c.OVERHEAD] = unit.fold_latency.value * len(ops)
+    p[c.SLOPE] = unit.fold_slope.value * len(ops)
+    p[c.EXTRA] = ops[0].tail.value
+
+
+def _repeat_row_expand(p, instruction, recipe, ops, unit) -> None:
+    p[c.RULE] = c.REPEAT_ROW_EXPAND
+    p[c.OVERHEAD] = ops[0].head.value + ops[0].tail.value
+    p[c.SLOPE] = ops[0].slope.value
+    p[c.EXTRA] = unit.row_issue.value
+
+
+def _repeat_row_expand_op(p, instruction, recipe, ops, unit) -> None:
+    broadcast = unit.ops["brcb"]
+    p[c.RULE] = c.REPEAT_ROW_EXPAND_OP
+    p[c.OVERHEAD] = _chain_overhead(ops, unit)
+    p[c.SLOPE] = _slopes(ops, instruction, recipe, unit)
+    p[c.EXTRA] = broadcast.head.value + broadcast.tail.value
+
+
+def _repeat_gather(p, instruction, recipe, ops, unit) -> None:
+    p[c.RULE] = c.REPEAT_GATHER
+    p[c.OVERHEAD], p[c.SLOPE], p[c.EXTRA] = ops[0].head.value, ops[0].slope.value, unit.row_loop.value
+
+
+def _repeat_blocks(p, instruction, recipe, ops, unit) -> None:
+    p[c.RULE] = c.REPEAT_BLOCKS
+    p[c.OVERHEAD], p[c.SLOPE] = ops[0].head.value + ops[0].tail.value, ops[0].slope.value
+
+
+def _repeat_sort(p, instruction, recipe, ops, unit) -> None:
+    _repeat_blocks(p, instruction, recipe, ops, unit)
+    p[c.ELEMENTS_PER_REPEAT] = _sorted_per_repeat(instruction)
+
+
+def _sorted_per_repeat(instruction: _Instruction) -> int:
+    """Words of the work tile per repeat: 32 values, or 64 pairs of value and index (6.1)."""
+    pair_words = 64 // max(instruction.dtype.get_bit(), 16)
+    return 32 if instruction.mnemonic == "tsort32" else 64 * pair_words
+
+
+_REPEAT_SHAPES: Final = {
+    "elementwise": _repeat_elementwise, "row_reduce": _repeat_row_reduce, "col_reduce": _repeat_col_reduce,
+    "row_expand": _repeat_row_expand, "row_expand_op": _repeat_row_expand_op, "gather": _repeat_gather,
+    "transpose": _repeat_blocks, "sort": _repeat_sort,
+}
+
+
+# a5
+
+
+def _register(p: Row, instruction: _Instruction, recipe: Recipe, unit: RegisterVector) -> None:
+    bits = instruction.bits()
+    p[c.ELEMENTS_PER_REPEAT] = unit.register_bytes.value * 8 // bits
+    if recipe.shape in ("gather", "elements"):
+        p[c.RULE] = c.REGISTER_GATHER
+        p[c.OVERHEAD] = _frame(unit)
+        p[c.SLOPE] = unit.scatter.value if recipe.shape == "elements" else unit.gather.value
+        return
+    if recipe.shape == "sort":
+        p[c.ELEMENTS_PER_REPEAT] = _sorted_per_repeat(instruction)
+    half = bits <= 16
+    ops = [unit.ops[name] for name in recipe.register]
+    loads = max(recipe.sources, 1 if recipe.shape != "elementwise" else recipe.sources)
+    run, by_row = _intervals(ops, loads, half, unit)
+    p[c.OVERHEAD] = _frame(unit) + _chain_latency(ops, half)
+    p[c.SLOPE], p[c.ROW] = run, by_row
+    p[c.EXTRA] = max(by_row, unit.loop_gap.value - unit.loop_overlap.value * by_row)
+    p[c.RULE] = {
+        "row_reduce": c.REGISTER_ROW_REDUCE, "col_reduce": c.REGISTER_COL_REDUCE, "sort": c.REGISTER_SORT,
+    }.get(recipe.shape, c.REGISTER_ELEMENTWISE)
+
+
+def _frame(unit: RegisterVector) -> float:
+    """Start, first load, last store and drain of a vector function."""
+    parts = (unit.startup, unit.load_forward, unit.store, unit.drain)
+    return sum(part.value for part in parts) - unit.overlap.value
+
+
+def _chain_latency(ops: list, half: bool) -> float:
+    forwarded = sum(op.forward.value for op in ops[:-1])
+    last = ops[-1].latency_half if half else ops[-1].latency
+    return forwarded + last.value
+
+
+def _intervals(ops: list, loads: int, half: bool, unit: RegisterVector) -> tuple[float, float]:
+    """Cycles from one register to the next, in one run and in a loop over rows: the busiest of the ports decides."""
+    arithmetic = sum((op.interval_half if half else op.interval).value / op.ports.value for op in ops)
+    interval = max(
+        loads / unit.load_ports.value, 1 / unit.store_ports.value, arithmetic,
+        (loads + 1 + len(ops)) / unit.dispatch.value
+    )
+    if loads < 2:
+        return interval, interval
+    return max(interval, 1 + unit.bank_clash.value), max(interval, 1 + unit.bank_clash_rows.value)
+
+
+# movement, cube, cross-core
+
+
+def _scalar_access(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    tile = instruction.reads or instruction.writes
+    p[c.KIND], p[c.RULE] = c.STALL, c.FIXED
+    p[c.OVERHEAD] = chip.sync.pipe_to_pipe.value if tile else chip.scalar.gm_access.value
+
+
+def _path(p: Row, path: Path, code: int) -> None:
+    p[c.KIND], p[c.RULE], p[c.PATH] = c.TRANSFER, c.DMA, code
+    p[c.ISSUE], p[c.ROW], p[c.OVERHEAD] = path.issue.value, path.row.value, path.fixed.value
+    p[c.TAIL], p[c.EXTRA] = path.latency.value, path.unaligned.value
+
+
+def _copy_gm(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    if instruction.pipe == c.FIX:
+        _drain(p, instruction, chip)
+    elif instruction.pipe == c.MTE3:
+        _path(p, chip.ub_gm, c.PATH_UB_GM)
+    elif instruction.result_space() == _MAT or instruction.core == AIC:
+        _path(p, chip.gm_l1_nd2nz, c.PATH_GM_L1)
+    else:
+        _path(p, chip.gm_ub, c.PATH_GM_UB)
+
+
+def _drain(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    fixpipe = chip.fixpipe
+    p[c.KIND], p[c.RULE], p[c.PATH] = c.TRANSFER, c.DRAIN, c.PATH_L0C_GM
+    p[c.OVERHEAD], p[c.ROW], p[c.RATE] = fixpipe.gm_base.value, fixpipe.gm_row.value, fixpipe.gm_rate.value
+    p[c.EXTRA], p[c.TAIL] = fixpipe.gm_odd.value, chip.l0c_gm.latency.value
+    p[c.ELEMENT_BITS] = instruction.dtype_out.get_bit()
+
+
+def _gather_gm(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    """Rows fetched one by one: the scalar unit reads an index, computes an address and issues a copy (3.2)."""
+    _copy_gm(p, instruction, chip)
+    p[c.ROW] = chip.scalar.gather_row.value
+
+
+def _move(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    if instruction.pipe == c.MTE1:
+        _load_operand(p, instruction, chip)
+    elif instruction.pipe == c.FIX:
+        _fixpipe_on_chip(p, chip, 0)
+    elif instruction.pipe == c.MTE3:
+        p[c.KIND], p[c.RULE], p[c.RATE] = c.COMPUTE, c.BYTES, chip.ub_gm.hit_rate.value
+        p[c.OVERHEAD] = chip.ub_gm.issue.value
+    else:
+        _vector(p, instruction, chip)
+
+
+def _load_operand(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    mte1, space = chip.mte1, instruction.result_space()
+    p[c.KIND], p[c.RULE] = c.COMPUTE, c.BYTES
+    if space == _BIAS:
+        p[c.OVERHEAD], p[c.RATE] = mte1.table_latency.value, mte1.table_rate.value
+        return
+    p[c.OVERHEAD], p[c.TAIL] = mte1.latency.value - mte1.hidden.value, mte1.hidden.value
+    if space in _SCALES:
+        p[c.RATE] = mte1.scale_rate.value
+    else:
+        p[c.RATE] = (mte1.left_rate if space == SPACES["left"] else mte1.right_rate).value
+
+
+def _fixpipe_on_chip(p: Row, chip: Chip, split: int) -> None:
+    p[c.KIND], p[c.RULE], p[c.OVERHEAD] = c.COMPUTE, c.ELEMENTS, chip.fixpipe.latency.value
+    p[c.RATE] = (chip.fixpipe.split_elements if split else chip.fixpipe.on_chip_elements).value
+
+
+def _mmad(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    operand = instruction.dtype
+    for tile in instruction.reads:
+        if tile[_SPACE] == SPACES["left"]:
+            operand = DataType.from_code(int(tile[6]))
+    rate = _mac_rate(operand, chip)
+    depth = 256 // max(operand.get_bit(), 4)
+    p[c.KIND], p[c.RULE] = c.MMAD, c.CUBE
+    p[c.ELEMENTS_PER_REPEAT], p[c.SLOPE] = depth, 256 * depth / rate
+    p[c.TAIL] = chip.cube.drain.value
+
+
+def _mac_rate(operand: DataType, chip: Chip) -> float:
+    cube, bits = chip.cube, operand.get_bit()
+    if bits >= 32:
+        return cube.fp32_macs.value
+    if bits == 16:
+        return cube.fp16_macs.value
+    if bits == 8:
+        return (cube.fp8_macs if operand.is_float() else cube.int8_macs).value
+    return (cube.fp4_macs if operand.is_float() else cube.int4_macs).value
+
+
+def _push(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    """a2a3 hands tiles over through global memory, a5 on chip (9)."""
+    if chip.generation == "a5":
+        _move(p, instruction, chip) if instruction.pipe == c.MTE3 else _fixpipe_on_chip(
+            p, chip, instruction.attributes.get("split", 0)
+        )
+        return
+    _copy_gm(p, instruction, chip)
+
+
+def _pop(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    if chip.generation == "a5":
+        p[c.KIND], p[c.RULE], p[c.OVERHEAD] = c.COMPUTE, c.FIXED, chip.sync.flag.value
+        return
+    _copy_gm(p, instruction, chip)
+
+
+def _free(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    p[c.KIND], p[c.RULE], p[c.OVERHEAD] = c.STALL, c.FIXED, chip.sync.flag.value
+
+
+def _event(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    p[c.KIND] = c.STALL if instruction.pipe in (c.S, c.PIPE_COUNT) else c.COMPUTE
+    p[c.OVERHEAD] = chip.sync.flag.value
+
+
+def _barrier(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    if instruction.mnemonic == "syncall":
+        p[c.KIND], p[c.OVERHEAD] = c.BARRIER, chip.sync.soft_barrier_ns.value * chip.clock_mhz / 1000
+        return
+    vector = isinstance(chip.vector, RepeatVector) and instruction.pipe == c.V
+    p[c.KIND] = c.COMPUTE if instruction.pipe < c.PIPE_COUNT and instruction.pipe != c.S else c.STALL
+    p[c.OVERHEAD] = chip.vector.barrier.value if vector else chip.sync.flag.value  # type: ignore[union-attr]
+
+
+def _prefetch(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    _path(p, chip.gm_l1, c.PATH_GM_L1 if instruction.core == AIC else c.PATH_GM_UB)
+    p[c.KIND] = c.PREFETCH
+
+
+def _none(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    p[c.KIND], p[c.OVERHEAD] = c.STALL, chip.sync.flag.value
+
+
+_RULES: Final[dict[str, Callable[[Row, _Instruction, Chip], None]]] = {
+    "copy_gm": _copy_gm, "gather_gm": _gather_gm, "move": _move, "mmad": _mmad, "mmad_mx": _mmad, "push": _push,
+    "pop": _pop, "free": _free, "event": _event, "barrier": _barrier, "prefetch": _prefetch, "none": _none,
+}

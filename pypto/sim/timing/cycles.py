@@ -1,0 +1,187 @@
+"""From the extents of one tile instruction to core cycles: the mechanisms of the hardware notes, sections 4 to 7.
+
+Every function takes ``p``, the row of the instruction in its program's cost table (columns in ``codes.py``), and the
+valid extents of the tile that measures the work. Nothing here knows a chip.
+"""
+
+from __future__ import annotations
+
+import math
+
+from . import codes as c
+from .compiled import kernel
+
+MAX_REPEATS = 255          # repeat field of a2a3, 8 bits
+
+
+@kernel
+def _ceil(a, b):
+    return (a + b - 1) // b
+
+
+@kernel
+def _flat(p, rows, cols):
+    """Can the tile be walked as one run of elements?"""
+    if rows == 1:
+        return True
+    return cols == p[c.STRIDE] and (p[c.WHOLE_ROWS] == 0 or cols % int(p[c.ELEMENTS_PER_REPEAT]) == 0)
+
+
+@kernel
+def _repeat_elementwise(p, rows, cols):
+    """a2a3: one instruction per 255 repeats; ragged row tails take a second, masked pass (6.1, 6.3)."""
+    per_repeat = int(p[c.ELEMENTS_PER_REPEAT])
+    ragged = 0.0
+    if _flat(p, rows, cols):
+        repeats = _ceil(rows * cols, per_repeat)
+    else:
+        repeats = rows * _ceil(cols, per_repeat)
+        if cols > per_repeat or cols % per_repeat != 0:
+            ragged = p[c.EXTRA]
+    return _ceil(repeats, MAX_REPEATS) * p[c.OVERHEAD] + repeats * p[c.SLOPE] + ragged
+
+
+@kernel
+def _repeat_row_reduce(p, rows, cols):
+    """a2a3: fold the row's repeats into one, then one whole-repeat reduction per row (6.4).
+
+    A masked tail is copied beside the fold and folded in, two instructions.
+    """
+    per_repeat = int(p[c.ELEMENTS_PER_REPEAT])
+    whole, tail = cols // per_repeat, cols % per_repeat
+    time = p[c.OVERHEAD] + rows * p[c.SLOPE]
+    if whole == 0:
+        return time + (p[c.EXTRA] if tail else 0.0)
+    folds = whole - 1 + (2 if tail else 0)
+    per_row = folds + (1 if whole >= 4 else 0)
+    return time + folds * p[c.ROW] + rows * per_row
+
+
+@kernel
+def _repeat_col_reduce(p, rows, cols):
+    """a2a3: a chain of one instruction per row, each waiting for the one before (6.4)."""
+    return p[c.EXTRA] + rows * (p[c.OVERHEAD] + p[c.SLOPE] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT])))
+
+
+@kernel
+def _repeat_row_expand(p, rows, cols):
+    """a2a3: one duplicate per row, issued one after the other (6.4)."""
+    issue = p[c.EXTRA]
+    return p[c.OVERHEAD] + issue + rows * (issue + p[c.SLOPE] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT])))
+
+
+@kernel
+def _repeat_row_expand_op(p, rows, cols):
+    """a2a3: broadcast the column into blocks, then one instruction per column of repeats (or per row, if fewer)."""
+    columns = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
+    broadcast = p[c.EXTRA] + _ceil(rows, 8)
+    instructions = min(columns * _ceil(rows, MAX_REPEATS), rows * _ceil(columns, MAX_REPEATS))
+    return broadcast + instructions * p[c.OVERHEAD] + rows * columns * p[c.SLOPE]
+
+
+@kernel
+def _repeat_blocks(p, rows, cols):
+    return p[c.OVERHEAD] + p[c.SLOPE] * _ceil(rows * cols, int(p[c.ELEMENTS_PER_REPEAT]))
+
+
+@kernel
+def _repeat_gather(p, rows, cols):
+    """a2a3: one gather per row, with the scalar multiply and the barrier of the row loop (6.1)."""
+    return rows * (p[c.OVERHEAD] + p[c.EXTRA] + p[c.SLOPE] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT])))
+
+
+@kernel
+def _register_elementwise(p, rows, cols):
+    """a5: a vector function over registers; rows that are not contiguous restart the inner loop (7.1, 7.2).
+
+    ``OVERHEAD``: fill and drain of the pipeline around the first register; ``SLOPE``: cycles between registers;
+    ``ROW``: the same in a loop over rows; ``EXTRA``: cycles from the last register of a row to the first of the next.
+    """
+    per_register = int(p[c.ELEMENTS_PER_REPEAT])
+    if _flat(p, rows, cols):
+        return p[c.OVERHEAD] + p[c.SLOPE] * (_ceil(rows * cols, per_register) - 1)
+    registers = _ceil(cols, per_register)
+    per_row = (registers - 1) * p[c.ROW] + max(p[c.ROW], p[c.EXTRA])
+    return p[c.OVERHEAD] + rows * per_row - p[c.EXTRA]
+
+
+@kernel
+def _register_row_reduce(p, rows, cols):
+    """a5: loads and folds of a row overlap the reduction of the row before."""
+    registers = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
+    return p[c.OVERHEAD] + (rows - 1) * max(p[c.EXTRA], registers * p[c.SLOPE])
+
+
+@kernel
+def _register_col_reduce(p, rows, cols):
+    """a5: accumulators stay in registers, the rows of one accumulator form a chain."""
+    registers = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
+    return p[c.OVERHEAD] + rows * max(p[c.EXTRA], registers * p[c.SLOPE])
+
+
+@kernel
+def _odd_part(x):
+    while x > 1 and x % 2 == 0:
+        x //= 2
+    return x
+
+
+@kernel
+def drain_cycles(p, rows, cols):
+    """Accumulator to global memory (4.2): a row costs its bytes, and more when its blocks have an odd factor."""
+    row_bytes = cols * p[c.ELEMENT_BITS] / 8
+    blocks = int(math.ceil(row_bytes / 32))
+    return p[c.OVERHEAD] + rows * (max(p[c.ROW], row_bytes / p[c.RATE]) + p[c.EXTRA] * (_odd_part(blocks) - 1))
+
+
+@kernel
+def _cube(p, m, k, n):
+    """Steps of 16 x 16 x kf multiply-accumulates (5.1); the engine adds the head."""
+    return _ceil(m, 16) * _ceil(n, 16) * _ceil(k, int(p[c.ELEMENTS_PER_REPEAT])) * p[c.SLOPE]
+
+
+@kernel
+def _fractal_bytes(p, rows, cols):
+    """Bytes of a tile in fractals of 16 rows by 32 bytes (2.3)."""
+    return _ceil(rows, 16) * 16 * _ceil(int(cols * p[c.ELEMENT_BITS]), 256) * 32
+
+
+@kernel
+def cycles(p, rows, cols, second, third, fourth):
+    """Core cycles the instruction takes on its pipe; transfers: the least time, whatever the memory does."""
+    rule = int(p[c.RULE])
+    if rule == c.CUBE:
+        return _cube(p, second, third, fourth)
+    if rule == c.DMA:
+        return max(p[c.ISSUE], second * p[c.ROW])
+    if rows <= 0 or cols <= 0:
+        return 0.0
+    if rule == c.REPEAT_ELEMENTWISE:
+        return _repeat_elementwise(p, rows, cols)
+    if rule == c.REGISTER_ELEMENTWISE:
+        return _register_elementwise(p, rows, cols)
+    if rule == c.BYTES:
+        return p[c.OVERHEAD] + _fractal_bytes(p, rows, cols) / p[c.RATE]
+    if rule == c.ELEMENTS:
+        return p[c.OVERHEAD] + rows * cols / p[c.RATE]
+    if rule == c.DRAIN:
+        return drain_cycles(p, rows, cols)
+    if rule == c.REPEAT_ROW_REDUCE:
+        return _repeat_row_reduce(p, rows, cols)
+    if rule == c.REPEAT_COL_REDUCE:
+        return _repeat_col_reduce(p, rows, cols)
+    if rule == c.REPEAT_ROW_EXPAND:
+        return _repeat_row_expand(p, rows, cols)
+    if rule == c.REPEAT_ROW_EXPAND_OP:
+        return _repeat_row_expand_op(p, rows, cols)
+    if rule == c.REPEAT_GATHER:
+        return _repeat_gather(p, rows, cols)
+    if rule == c.REPEAT_SORT or rule == c.REPEAT_BLOCKS or rule == c.REGISTER_SORT or rule == c.REGISTER_GATHER:
+        return _repeat_blocks(p, rows, cols)
+    if rule == c.SCALAR_ELEMENTS:
+        return rows * cols * p[c.SLOPE]
+    if rule == c.REGISTER_ROW_REDUCE:
+        return _register_row_reduce(p, rows, cols)
+    if rule == c.REGISTER_COL_REDUCE:
+        return _register_col_reduce(p, rows, cols)
+    return p[c.OVERHEAD]

@@ -1,0 +1,102 @@
+"""The engine's memory: one block of 64-bit words, seen as integers and as floats.
+
+Compiled code passes a block around for the price of one pointer; hundreds of separate arrays cost minutes of
+compilation and microseconds per call. The block starts with a header (constants of the chip, state, places of the
+tables); the tables follow, one record per thing. A reference to a thing is the index of its record's first word, -1
+for none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .codes import PIPE_COUNT
+
+# header: constants of the chip, in ps, bytes and counts
+(
+    FLAG, CROSS, CUBE_START, CUBE_FOLLOW, QUEUE_DEPTH, LINE_SHIFT, L2_LINES, CLUSTERS, LANES, THREADS, SUBMIT_COST,
+    LOOKUP,
+    INSERT, EDGE, SCALAR_ARGUMENT, ALLOC, SCOPE_END, SCOPE_END_TASK, INSTRUCTION, POLL, IDLE_LOOP, COMPLETE_COST,
+    COMPLETE_CONSUMER, DISPATCH_COST, STORE, DOORBELL, SETUP, STAGED_SETUP, PICKUP, VISIBLE, DUMMY_COST,
+    SYNC_START_COST,
+    WINDOW, HEAP_BYTES, RINGS, EVICTION_WEIGHT, DISPATCH_TASK,
+) = range(37)
+
+# header: state of the orchestrator and of the run
+(
+    AT, WAITING, ENDED, HEAP_PENDING, LAST_COMPLETE, COMPLETED, DRAINING, LOGGED, NEXT_EVENT, SUBMITTED, EVENT_COUNT,
+    INSERTIONS, DIRTY_COUNT, SHARE_CLOCK, SHARE_END, SHARE_CLASS,
+) = range(40, 56)
+NOT_WAITING, FOR_RING = -1, -2
+
+# header: places and sizes of the tables
+(
+    ROWS, SUBTASKS, TASKS, CORES, THREAD_TABLE, CROSS_LIST, DEPS, CONSUMERS, EVENTS, QUEUE, READY, READY_SIZE, FINISHED,
+    FINISHED_SIZE, RING_TABLE, RING_TASKS, RING_SIZE, SCOPES, BARRIERS, BATCH, DIRTY, LOG, LOG_SIZE, SHARES,
+    SHARE_OWNERS,
+    TASK_COUNT, CORE_COUNT, EVENT_ROWS, CACHE_TAGS,
+) = range(64, 93)
+HEADER: Final = 96
+
+# a trace row
+(
+    PIPE, NEXT, KIND, WORK, TAIL, SCALARS, CROSS_FIRST, CROSS_STOP, AWAITED, BARRIER, PATH, FIXED, BYTES, TRACE_ROW,
+    ISSUED,
+    START, END, CAUSE, ISSUE_CAUSE, CONTENDED, MISSED,
+) = range(21)
+ROW_DEPS: Final = 21
+ROW_WORDS: Final = ROW_DEPS + PIPE_COUNT
+BY_START, BY_ISSUE = -1, -2        # causes other than a row
+
+# a subtask
+(
+    SUB_TASK, SUB_IS_CUBE, SUB_LANE, SUB_FIRST, SUB_STOP, SUB_CORE, SUB_DISPATCH, SUB_RECEIVE, SUB_START, SUB_END,
+    SUB_FINISH,
+    SUB_LAST,
+) = range(12)
+SUB_WORDS: Final = 12
+
+# a task
+(
+    TASK_KIND, BLOCKS, TASK_FLAGS, TENSORS, SCALAR_ARGUMENTS, LOOKUPS, SCOPE, FIRST_SUB, STOP_SUB, MEMBERS, DEP_FIRST,
+    DEP_STOP, CONSUMER_FIRST, CONSUMER_STOP, FAN_IN, EARLY_NEED, REFERENCES, NEXT_BLOCK, LEFT, SUBMITTED_AT, READY_AT,
+    COMPLETE_AT, SCOPE_OPEN, CONSUMED, STAGED, TASK_HEAP, READY_CAUSE,
+) = range(27)
+TASK_WORDS: Final = 27
+
+# a core; the arrays per pipe and per port come first
+(HEAD, BUSY, FREE, LAST, PUT, TAKEN) = range(0, 6 * PIPE_COUNT, PIPE_COUNT)
+_PORTS = 6 * PIPE_COUNT
+(MOVING, FLOOR, SECOND, SECOND_BYTES, ALONE, BEGUN) = range(_PORTS, _PORTS + 18, 3)
+(
+    SCALAR_ROW, SCALAR_STOP, SCALAR_TIME, SCALAR_CAUSE, ROWS_LEFT, LAST_END, RUNNING, FREE_AT, HANDED, HANDED_AT,
+    KNOWN, USED,
+    COLD, OWNER, IS_CUBE, CLUSTER_FIRST, CLAIMED,
+) = range(_PORTS + 18, _PORTS + 35)
+RING: Final = _PORTS + 35           # [pipe, depth] rows by position in the queue of the pipe
+
+# a scheduler thread
+(IDLE, ANCHOR, PERIOD, FINISHED_HEAD, FINISHED_TAIL, LOOPS, BUSY_TIME) = range(7)
+THREAD_WORDS: Final = 8
+
+# an event of the queue
+EVENT_TIME, EVENT_ORDER, EVENT_KIND, EVENT_WHO = range(4)
+EVENT_WORDS: Final = 4
+
+# a ready queue: head, tail, then (task, stamp) pairs
+READY_HEAD, READY_TAIL, READY_ITEMS = 0, 1, 2
+
+# a task ring
+RING_ACTIVE, RING_BYTES, RING_HEAD, RING_COUNT = range(4)
+RING_WORDS: Final = 4
+
+# a barrier
+BARRIER_SIZE, BARRIER_ARRIVED, BARRIER_TIME = range(3)
+BARRIER_WORDS: Final = 3
+
+# one line of the log
+LOG_WORDS: Final = 10
+
+# the sharing of memory: per class, then (target, owner) heaps
+(PATH_RATE, POOL_RATE, POOL, ACTIVE, SERVED, RATE) = range(6)
+SHARE_WORDS: Final = 6

@@ -1,0 +1,293 @@
+"""The engine on launches written by hand: closed forms, order, sharing, conservation."""
+
+import numpy as np
+import pytest
+from builder import AIC, Kernel, Launch, one
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypto.sim.chips import chip
+from pypto.sim.timing import DeviceState, time_recording
+
+A2A3 = chip("a2a3")
+CYCLE_NS = 1000 / 1800
+
+
+def kernel_ns(kernel, target=A2A3):
+    """Time of a kernel alone on a core, first row to last end."""
+    record = time_recording(one(kernel), target).records()[0]
+    return record.end_ns - record.start_ns
+
+
+def stream(tiles, buffers, exps=4, rows=64):
+    """Load, compute, store, with so many buffers."""
+    k = Kernel()
+    ins = [k.tile(rows, 64) for _ in range(buffers)]
+    outs = [k.tile(rows, 64) for _ in range(buffers)]
+    for i in range(tiles):
+        b = i % buffers
+        k.load(ins[b], i * rows * 256)
+        for _ in range(exps):
+            k.do("texp", [outs[b]], [ins[b]])
+        k.store(outs[b], (1 << 25) + i * rows * 256)
+    return k
+
+
+def test_one_load_is_latency_plus_bytes():
+    k = Kernel()
+    k.load(k.tile(64, 64), 0)
+    expected = (450 + 16384 / 58 + 18) * CYCLE_NS
+    assert kernel_ns(k) == pytest.approx(expected, abs=2)
+
+
+def test_independent_loads_overlap_their_latency():
+    k = Kernel()
+    for i in range(4):
+        k.load(k.tile(64, 64), i * 16384)
+    assert kernel_ns(k) == pytest.approx((450 + 4 * 16384 / 58 + 18) * CYCLE_NS, abs=4)
+
+
+def test_isolated_and_back_to_back_matrix_multiplies():
+    def cube(n):
+        k = Kernel(core=AIC)
+        left, right = k.tile(128, 64, "fp16", "left"), k.tile(64, 256, "fp16", "right")
+        acc = k.tile(128, 256, "fp32", "acc")
+        for i in range(n):
+            k.matmul(acc, left, right, i == 0)
+        return kernel_ns(k) / CYCLE_NS
+
+    assert cube(1) == pytest.approx(512 + 62 + 18, abs=4), "isolated MMAD: 61 to 63 cycles beside its steps"
+    assert (cube(40) - cube(20)) / 20 == pytest.approx(521, abs=1), "back to back: 521 cycles for 512 steps"
+
+
+def test_two_buffers_hide_the_transfers():
+    single, double = kernel_ns(stream(32, 1)), kernel_ns(stream(32, 2))
+    assert single / double > 1.8
+
+
+@given(st.integers(1, 40), st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_more_work_never_takes_less_time(tiles, buffers):
+    assert kernel_ns(stream(tiles + 1, buffers)) > kernel_ns(stream(tiles, buffers))
+
+
+def test_twice_the_tiles_is_twice_the_time():
+    times = [kernel_ns(stream(n, 1)) for n in (16, 32, 64)]
+    assert (times[2] - times[1]) / (times[1] - times[0]) == pytest.approx(2.0, rel=0.02)
+
+
+def all_cores(blocks, tiles, spread=1 << 20):
+    launch = Launch()
+    kernels = []
+    for b in range(blocks):
+        k = Kernel(f"k{b}")
+        buffers = [k.tile(128, 64) for _ in range(2)]
+        for i in range(tiles):
+            k.load(buffers[i % 2], b * spread + i * 32768)
+        kernels.append(k)
+    launch.submit(kernels)
+    return launch.recording(memory=1 << 28)
+
+
+def test_all_vector_cores_together_get_what_the_memory_sustains():
+    r = all_cores(48, 32)
+    cold = time_recording(r, A2A3)
+    moved = 48 * 32 * 32768
+    records = cold.records()
+    span = max(x.end_ns for x in records) - min(x.start_ns for x in records)
+    assert moved / span < 1490
+    assert moved / span > 0.75 * 1490
+    state = DeviceState()
+    time_recording(r, A2A3, state)
+    warm = time_recording(r, A2A3, state)
+    assert sum(x.hbm_bytes for x in warm.records()) == 0, "50 MB fit the cache"
+    assert warm.effective_ns < cold.effective_ns
+
+
+def test_a_stream_larger_than_the_cache_never_hits():
+    k = Kernel()
+    tile = k.tile(128, 256)
+    for i in range(3 * 100):
+        k.load(tile, (i % 100) * 131072)
+    small = A2A3.replace(l2_bytes=8 << 20)
+    record = time_recording(one(k), small).records()[0]
+    assert record.hbm_bytes == record.bytes
+    record = time_recording(one(k), A2A3).records()[0]
+    assert record.hbm_bytes == record.bytes // 3
+
+
+def test_same_launch_same_nanoseconds():
+    r = all_cores(48, 8)
+    a, b = time_recording(r, A2A3), time_recording(r, A2A3)
+    assert a.records() == b.records() and a.phases == b.phases
+
+
+def test_states_have_digests_of_their_content():
+    r = all_cores(8, 8)
+    a, b = DeviceState(), DeviceState()
+    assert a.digest() == b.digest()
+    time_recording(r, A2A3, a)
+    assert a.digest() != b.digest()
+    time_recording(r, A2A3, b)
+    assert a.digest() == b.digest()
+    c = a.copy()
+    time_recording(all_cores(1, 4, spread=1 << 24), A2A3, c)
+    assert a.digest() == b.digest()
+    with pytest.raises(ValueError, match="512 bytes.*lines of 128"):
+        time_recording(r, chip("a5"), a)
+
+
+def small_kernel(name="k"):
+    k = Kernel(name)
+    tile = k.tile(64, 64)
+    return k.load(tile, 0).do("texp", [tile], [tile]).store(tile, 1 << 20)
+
+
+def test_a_chain_pays_a_hop_per_task_and_a_fan_does_not():
+    def launch(chained):
+        run = Launch()
+        for i in range(24):
+            run.submit(small_kernel(), deps=[i - 1] if chained and i else [])
+        return time_recording(run.recording(), A2A3).effective_us
+
+    chain, fan = launch(True), launch(False)
+    assert chain > 2 * fan and 2.0 < chain / 24 < 8.0
+
+
+def test_early_resolve_shortens_the_hop():
+    def hop(flags):
+        run = Launch()
+        run.submit(stream(16, 2), flags=flags)
+        run.submit(small_kernel(), deps=[0])
+        first, second = time_recording(run.recording(), A2A3).records()
+        return second.start_ns - first.end_ns
+
+    assert hop(1) < hop(0) - 500
+
+
+def test_tiny_tasks_are_bound_by_the_orchestrator():
+    run = Launch()
+    k = small_kernel()
+    for _ in range(512):
+        run.submit(k, tensors=3, lookups=2)
+    t = time_recording(run.recording(), A2A3)
+    assert t.phases["orch"][1] / 512 == pytest.approx(500, abs=5)
+    assert t.effective_us < 512
+
+
+def test_a_mixed_task_hands_tiles_from_the_cube_to_the_vector_lanes():
+    cube = Kernel("c", AIC)
+    acc = cube.tile(64, 64, "fp32", "acc")
+    left, right = cube.tile(64, 64, "fp16", "left"), cube.tile(64, 64, "fp16", "right")
+    lane = Kernel("v")
+    tile = lane.tile(64, 64)
+    for i in range(12):
+        cube.matmul(acc, left, right)
+        cube.do("tpush_to_aiv", reads=[acc], report=(0, i, 0, 0), pipe="FIX")
+        lane.do("tpop_from_aic", writes=[tile], report=(0, i, 0, 0), pipe="MTE2")
+        for _ in range(20):
+            lane.do("texp", [tile], [tile])
+        lane.do("tfree_to_aic", reads=[tile], report=(0, i, 0, 0), pipe="S")
+    run = Launch()
+    run.submit([[cube, lane]])
+    records = time_recording(run.recording(), A2A3).records()
+    by_core = {r.core_type: r for r in records}
+    assert by_core["aiv"].end_ns > by_core["aic"].end_ns
+    busy = 12 * 20 * (128 + 30) * CYCLE_NS
+    assert by_core["aiv"].end_ns - by_core["aiv"].start_ns > busy
+    slots = 8 * 20 * (128 + 30) * CYCLE_NS
+    assert by_core["aic"].end_ns - by_core["aic"].start_ns < by_core["aiv"].end_ns - by_core["aiv"].start_ns
+    assert by_core["aic"].end_ns - by_core["aic"].start_ns > (12 - 8 - 1) / 8 * slots / 2, "the ring has eight slots"
+
+
+def test_a_pop_that_nobody_answers_is_named():
+    lane = Kernel("v")
+    cube = Kernel("c", AIC)
+    cube.tile(64, 64, "fp32", "acc")
+    lane.do("tpop_from_aic", writes=[lane.tile(64, 64)], report=(0, 0, 0, 0), pipe="MTE2")
+    cube.do("tpop_from_aiv", writes=[cube.tile(64, 64, "fp16", "mat")], report=(16, 0, 0, 0), pipe="MTE2")
+    cube.do("tpush_to_aiv", reads=[0], report=(0, 0, 0, 0), pipe="FIX")
+    lane.do("tpush_to_aic", reads=[0], report=(16, 0, 0, 0), pipe="MTE3")
+    cube.trace[1], cube.trace[0] = cube.trace[1], cube.trace[0]
+    run = Launch("waits")
+    run.submit([[cube, lane]])
+    r = run.recording()
+    # the cube's pop must come before its push to close the circle
+    with pytest.raises(ValueError, match="'waits' cannot end.*task0"):
+        time_recording(circular(r), A2A3)
+
+
+def circular(recording):
+    """Make every push wait for the pop before it by reading what was popped."""
+    for program in recording.programs:
+        pcs = [i for i, name in enumerate(program.mnemonic) if program.mnemonics[name].startswith("tpush")]
+        writes = program.writes[0]
+        program.reads[program.reads_start[pcs[0]]] = writes
+    return recording
+
+
+def test_a_ring_that_is_never_given_back_is_named():
+    run = Launch("full")
+    for _ in range(20):
+        run.submit(small_kernel())
+    with pytest.raises(ValueError, match="window 8 tasks"):
+        time_recording(run.recording(), A2A3.replace(ring_window=8))
+    run.events.insert(0, (2, 1, 0, 0))
+    for position in range(20, 0, -4):
+        run.events[position + 1:position + 1] = [(3, 1, 0, 0), (2, 1, 0, 0)]
+    assert time_recording(run.recording(), A2A3.replace(ring_window=8)).effective_us > 0
+
+
+def test_sync_start_begins_all_blocks_together_and_refuses_more_than_fit():
+    run = Launch()
+    run.submit([small_kernel(f"k{i}") for i in range(32)], flags=2)
+    t = time_recording(run.recording(), A2A3)
+    starts = [r.dispatch_ns for r in t.records()]
+    assert max(starts) == min(starts)
+    with pytest.raises(ValueError, match="room for 12"):
+        time_recording(run.recording(), A2A3.replace(clusters=6))
+
+
+def test_predicate_and_dummy_tasks_do_not_run():
+    run = Launch()
+    a = run.submit([], kind=3)
+    b = run.submit(small_kernel(), deps=[a], flags=4)
+    run.submit(small_kernel(), deps=[b])
+    records = time_recording(run.recording(), A2A3).records()
+    assert records[0].core == -1 and records[1].core >= 0
+
+
+def test_fewer_clusters_are_slower_and_a_faster_clock_is_faster():
+    r = all_cores(96, 32)
+    base = time_recording(r, A2A3)
+    assert time_recording(r, A2A3.replace(clusters=2)).effective_us > 1.5 * base.effective_us
+    one_core = one(stream(32, 1))
+    assert (time_recording(one_core, A2A3.replace(clock_mhz=3600)).effective_us
+            < time_recording(one_core, A2A3).effective_us)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(0, 2**31))
+@settings(max_examples=20, deadline=None)
+def test_bottlenecks_add_up_and_nothing_beats_the_roofline(shape, seed):
+    rng = np.random.default_rng(seed)
+    run = Launch()
+    for i, size in enumerate(shape):
+        producers = [int(p) for p in rng.choice(i, min(i, size % 3), replace=False)] if i else []
+        run.submit(stream(1 + size % 5, 1 + size % 2, exps=size % 4), deps=producers)
+    t = time_recording(run.recording(), A2A3)
+    assert sum(t.bottlenecks.values()) == pytest.approx(t.effective_ns, abs=2)
+    assert t.roofline_ns <= t.effective_ns
+    order = {r.task: r for r in t.records()}
+    for task in range(len(shape)):
+        assert order[task].submit_ns <= order[task].ready_ns <= order[task].start_ns <= order[task].end_ns
+
+
+def test_phases_nest_as_the_device_writes_them():
+    t = time_recording(one(small_kernel()), A2A3)
+    p = t.phases
+    assert p["preamble"][0] == 0
+    assert p["graph_build"][0] == p["preamble"][1]
+    assert p["orch"][0] == p["sched"][0] == p["sm_reset"][0] + p["sm_reset"][1]
+    assert p["post_orch"][0] == p["graph_build"][0] + p["graph_build"][1]
+    assert t.device_wall_ns == p["post_orch"][0] + p["post_orch"][1]
+    assert t.effective_ns == p["sched"][1] > p["orch"][1]
