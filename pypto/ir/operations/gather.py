@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product as positions
 from typing import Any
 
 from pypto.ir.dtype import (
@@ -38,6 +37,7 @@ from pypto.ir.operations.parameters import (
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.table import define
+from pypto.ir.operations.windows import positions
 
 GATHERED = (FP16, FP32, INT16, INT32)
 _WORDS = (INT8, UINT8, INT16, UINT16, INT32, UINT32, FP16, BF16, FP32)
@@ -192,7 +192,7 @@ def gather_along(source: Expr, index: Expr, axis: int, b: Builder) -> Expr:
         return _gather_outer(source, index, axis, b)
     target = b.create_tile(wanted, dtype_of(source))
     lead = (1,) * (rank - 2)
-    for at in positions(*map(range, wanted[:-2])):
+    for at in positions(wanted[:-2]):
         matrix = _matrix(source, (*lead, *shape[-2:]), (*at, 0, 0), b)
         part = b.tile("gather_axis", src=matrix, axis=axis - (rank - 2),
                       indices=_matrix(index, (*lead, *wanted[-2:]), (*at, 0, 0), b))
@@ -210,23 +210,14 @@ def _gather_outer(source: Expr, index: Expr, axis: int, b: Builder) -> Expr:
     shape, wanted = shape_of(source), shape_of(index)
     if axis != 0:
         raise OperandValueError(f"dim {axis} of {len(shape)} axes is not supported; use 0 or one of the last two")
-    source = _cut(source, (shape[0], *wanted[1:]), b)
+    if wanted[1:] != shape[1:]:
+        part = b.tile("slice", tile=source, shape=(shape[0], *wanted[1:]), offset=(0,) * len(shape))
+        packed = b.create_tile(shape_of(part), dtype_of(source))
+        source = b.tile("assemble", target=packed, source=part, offset=(0,) * len(shape))
     width = results.static((dims.product(wanted[1:]),))[0]
     rows = b.tile("reshape", tile=source, shape=(shape[0], width))
     found = b.tile("gather_axis", src=rows, indices=b.tile("reshape", tile=index, shape=(wanted[0], width)), axis=0)
     return b.tile("reshape", tile=found, shape=wanted)
-
-
-def _cut(source: Expr, shape: Sequence[int], b: Builder) -> Expr:
-    """The leading box of a tile as a tile of its own."""
-    if tuple(shape) == shape_of(source):
-        return source
-    target = b.create_tile(shape, dtype_of(source))
-    window = (*(1,) * (len(shape) - 2), *shape[-2:])
-    for at in positions(*map(range, shape[:-2])):
-        part = b.tile("slice", tile=source, shape=window, offset=(*at, 0, 0))
-        target = b.tile("assemble", target=target, source=part, offset=(*at, 0, 0))
-    return target
 
 
 # --- from GM ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import product as indices
 from typing import Annotated, Any
 
 from pypto.ir.dtype import BF16, BOOL, FP8E4M3FN, FP8E8M0, FP16, FP32, INT8, INT32, DataType
@@ -17,6 +16,7 @@ from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define
+from pypto.ir.operations.windows import positions
 
 Condition = Annotated[Expr, Scalar((BOOL,), BOOL)]
 
@@ -269,7 +269,7 @@ def _batch(name: str, call: Call, b: Builder) -> Expr | None:
         return b.tile(name, **call.arguments)
     acc = call.arguments.get("acc") or b.create_tile(shape, dtype_of(call), MemorySpace.Acc)
     matrix = (1,) * (len(shape) - 2)
-    for at in indices(*map(range, shape[:-2])):
+    for at in positions(shape[:-2]):
         a, c = _matrix(lhs, at, b), _matrix(rhs, at, b)
         if name == "matmul_acc":
             part = b.tile("slice", tile=acc, shape=(*matrix, *shape[-2:]), offset=(*at, 0, 0))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pypto.ir.dtype import BF16, FP8E8M0, FP16, FP32, INDEX, INT8, INT16, INT32, UINT8
 from pypto.ir.enums import AtomicType, MemorySpace, TensorLayout, TileLayout
-from pypto.ir.nodes import Const, Dim, Expr, ScalarType, TensorType, TileType, Type
+from pypto.ir.nodes import Call, Const, Dim, Expr, ScalarType, TensorType, TileType, Type, as_dim
 from pypto.ir.operations import dims, results, windows
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.parameters import AnyScalar, Axis, Dims, IndexScalar, StaticDims, scalar_dtype
-from pypto.ir.operations.results import Shaped
-from pypto.ir.operations.row import Lowering
+from pypto.ir.operations.results import Shaped, shape_of
+from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define
 
@@ -51,11 +51,11 @@ def _need_scale_source(tensor: TensorType, target: MemorySpace) -> None:
         )
 
 
-def need_atomic(atomic: AtomicType, dtype_of: Shaped) -> None:
+def need_atomic(atomic: AtomicType, target: Shaped) -> None:
     """``ValueError`` when the destination's dtype has no atomic addition."""
-    if atomic is AtomicType.Add and dtype_of.dtype not in _ATOMIC_DTYPES:
+    if atomic is AtomicType.Add and target.dtype not in _ATOMIC_DTYPES:
         legal = ", ".join(d.constant for d in _ATOMIC_DTYPES)
-        raise OperandValueError(f"atomic addition to {dtype_of.dtype.constant} does not exist; legal: {legal}")
+        raise OperandValueError(f"atomic addition to {target.dtype.constant} does not exist; legal: {legal}")
 
 
 def store(
@@ -156,6 +156,21 @@ def assemble_tile(target: TileType, source: TileType, offset: Dims) -> TileType:
         )
     valid = windows.write_union(target.shape, target.valid_shape, offset, source.shape)
     return tile_with_valid(target, valid)
+
+
+def _blocks(call: Call, b: Builder) -> Expr | None:
+    """A source whose rows are not one run of the target's rows goes in matrix by matrix."""
+    target, source, offset = (call.arguments[name] for name in ("target", "source", "offset"))
+    shape = shape_of(source)
+    if windows.is_one_run(shape, shape_of(target)):
+        return None
+    block = (*(1,) * (len(shape) - 2), *shape[-2:])
+    for at in windows.positions(shape[:-2]):
+        start = (*at, 0, 0)
+        part = b.tile("slice", tile=source, shape=block, offset=start)
+        place = tuple(dims.add(as_dim(o), step) for o, step in zip(offset, start))
+        target = b.tile("assemble", target=target, source=part, offset=place)
+    return target
 
 
 def tile_with_valid(tile: TileType, valid: Sequence[Dim]) -> TileType:
@@ -267,7 +282,7 @@ define("tile.extract", extract, kind="memory", spec="3",
        summary="a window of a tile in another memory")
 define("tensor.assemble", assemble_tensor, kind="transform", spec="3", summary="a window of a tensor replaced")
 define("tile.assemble", assemble_tile, kind="transform", spec="3",
-       lowering=Lowering("tinsert", ("source", "offset.row", "offset.col"), destination="target"),
+       lowering=Lowering("tinsert", ("source", "offset.row", "offset.col"), destination="target"), expand=_blocks,
        summary="a window of a tile replaced")
 define("tensor.read", read_tensor, kind="memory", spec="3", tile_form="tile.read",
        lowering=Lowering("sload", ("tensor", "indices")), summary="one element")

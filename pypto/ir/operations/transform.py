@@ -21,7 +21,7 @@ from pypto.ir.dtype import (
     DataType,
 )  # fmt: skip
 from pypto.ir.enums import MemorySpace, PadValue, TensorLayout
-from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type
+from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type, as_dim
 from pypto.ir.operations import dims, results, windows
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.movement import tile_with_valid, with_valid
@@ -131,6 +131,21 @@ def slice_tile(
     )  # fmt: skip
 
 
+def _copied(call: Call, b: Builder) -> Expr | None:
+    """A window whose rows are not one run of the tile's rows cannot share its bytes: it is copied matrix by matrix."""
+    tile, offset = call.arguments["tile"], call.arguments["offset"]
+    window = results.static(call.arguments["shape"])
+    if windows.is_one_run(window, shape_of(tile)):
+        return None
+    target = b.create_tile(window, dtype_of(tile), call.type.space or MemorySpace.Vec)  # type: ignore[attr-defined]
+    block = (*(1,) * (len(window) - 2), *window[-2:])
+    for at in windows.positions(window[:-2]):
+        start = tuple(dims.add(as_dim(o), step) for o, step in zip(offset, (*at, 0, 0)))
+        part = b.tile("slice", tile=tile, shape=block, offset=start)
+        target = b.tile("assemble", target=target, source=part, offset=(*at, 0, 0))
+    return b.tile("reshape", tile=target, shape=shape_of(call)) if shape_of(call) != window else target
+
+
 # --- reshape ----------------------------------------------------------------------------------------------------------
 
 
@@ -235,38 +250,28 @@ def transpose_tile(tile: TileType, axis1: Axis, axis2: Axis, tmp_tile: TileType 
 
 
 def _transpose_stack(call: Call, b: Builder) -> Expr | None:
-    """Above two axes: the last two are one stack of matrices, other pairs go row by row."""
+    """Above two axes the instruction swaps the last two, matrix by matrix; other pairs are built from that."""
     tile = call.arguments["tile"]
-    rank = len(shape_of(tile))
-    pair = {call.arguments[key] % rank for key in ("axis1", "axis2")}
-    if rank == 2 or pair == {rank - 2, rank - 1}:
+    last = len(shape_of(tile)) - 1
+    first, second = sorted(call.arguments[key] % (last + 1) for key in ("axis1", "axis2"))
+    if (first, second) == (last - 1, last):
         return None
-    first, second = sorted(pair)
-    return _transpose_outer(tile, first, second, b)
+    if second < last:
+        return _transpose_outer(tile, first, second, b)
+    inner = b.tile("transpose", tile=tile, axis1=last - 1, axis2=last)
+    return b.tile("transpose", tile=_transpose_outer(inner, first, last - 1, b), axis1=last - 1, axis2=last)
 
 
 def _transpose_outer(tile: Expr, first: int, second: int, b: Builder) -> Expr:
-    """Swap an axis that is not one of the last two: every row (or block) is copied to its new place."""
+    """Swap two axes before the last: every block behind them is copied to its new place."""
     shape = shape_of(tile)
-    target_shape = results.static(_swap(shape, first, second))
-    if second == len(shape) - 1:
-        raise OperandValueError(
-            f"axes {first} and {second} of {dims.listing(shape)}: the last axis can only be swapped with the one before"
-        )
-    target = b.create_tile(target_shape, dtype_of(tile))
+    target = b.create_tile(results.static(_swap(shape, first, second)), dtype_of(tile))
     block = (*(1,) * (second + 1), *shape[second + 1 :])
-    for at in _positions(shape[: second + 1]):
+    for at in windows.positions(shape[: second + 1]):
         zeros = (0,) * (len(shape) - second - 1)
         part = b.tile("slice", tile=tile, shape=block, offset=(*at, *zeros))
         target = b.tile("assemble", target=target, source=part, offset=(*_swap(at, first, second), *zeros))
     return target
-
-
-def _positions(extents: Sequence[int]) -> list[tuple[int, ...]]:
-    result: list[tuple[int, ...]] = [()]
-    for extent in extents:
-        result = [(*at, k) for at in result for k in range(extent)]
-    return result
 
 
 def transpose_view(tile: TileType) -> TileType:
@@ -451,7 +456,7 @@ def fillpad_expand_tile(tile: TileType, shape: StaticDims, pad_value: PadChoice 
 
 _VIEW: dict[str, Any] = {"kind": "transform", "spec": "13"}
 define("tensor.slice", slice_tensor, **_VIEW, view_of="tensor", summary="a window, sharing the bytes")
-define("tile.slice", slice_tile, **_VIEW, view_of="tile", summary="a window, sharing the bytes")
+define("tile.slice", slice_tile, **_VIEW, view_of="tile", expand=_copied, summary="a window, sharing the bytes")
 define("tensor.reshape", reshape_tensor, **_VIEW, view_of="tensor", summary="another shape over the same bytes")
 define("tile.reshape", reshape_tile, **_VIEW, view_of="tile", summary="another shape over the same bytes")
 define("tensor.transpose", transpose_tensor, **_VIEW, summary="two axes swapped")

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from pypto.ir.nodes import Dim
 from pypto.ir.operations import dims
 from pypto.ir.operations.errors import OperandValueError
 from pypto.ir.operations.results import Shaped, fully_valid
+
+
+def is_one_run(window: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether the rows of a window are consecutive rows of a tile, which holds its leading axes as one."""
+    leading = list(zip(window[:-1], shape[:-1]))
+    first = next((k for k, (own, _) in enumerate(leading) if own != 1), len(leading))
+    return all(own == whole for own, whole in leading[first + 1 :])
+
+
+def positions(extents: Sequence[int]) -> list[tuple[int, ...]]:
+    """Every index of a box, the last axis running fastest."""
+    return list(product(*map(range, extents)))
 
 
 def need_offsets(offsets: Sequence[Dim], rank: int, name: str = "offsets") -> None:
