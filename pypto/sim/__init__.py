@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from pypto.sim.timing import DeviceState, Timeline
 
 _HOMES = {
-    "chip": "chips", "Chip": "chips", "record": "capture", "Recording": "recording", "sweep": "sweep",
-    "DeviceState": "timing", "Timeline": "timing",
+    "chip": "chips",
+    "Chip": "chips",
+    "record": "capture",
+    "Recording": "recording",
+    "sweep": "sweep",
+    "DeviceState": "timing",
+    "Timeline": "timing",
 }
 
 
@@ -31,6 +36,15 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "Chip", "DeadlockError", "DeviceState", "DivisionByZeroError", "ExecutionError", "OutOfBoundsError", "Recording",
-    "Timeline", "chip", "record", "sweep",
+    "Chip",
+    "DeadlockError",
+    "DeviceState",
+    "DivisionByZeroError",
+    "ExecutionError",
+    "OutOfBoundsError",
+    "Recording",
+    "Timeline",
+    "chip",
+    "record",
+    "sweep",
 ]

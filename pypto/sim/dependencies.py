@@ -158,6 +158,8 @@ def _look_up(request, tensor, removes, count):
     allocation = tensor[layout.TENSOR_ALLOCATION]
     base = as_pointer(request[_BASES])[allocation]
     low, high = _span(tensor)
+    if low == high:
+        return count
     previous, current = np.int64(-1), heads[allocation]
     while current >= 0:
         address = entries + 8 * ENTRY_WORDS * current
@@ -179,14 +181,17 @@ def _look_up(request, tensor, removes, count):
 
 @kernel_code
 def _insert(request, tensor):
-    """Record ``tensor`` as modified by the task."""
+    """Record ``tensor`` as modified by the task; an empty region modifies nothing."""
+    low, high = _span(tensor)
+    if low == high:
+        return
     heads = as_pointer(request[_HEADS])
     number = request[_FREE]
     request[_FREE] = number + 1
     entry = as_pointer(request[_ENTRIES] + 8 * ENTRY_WORDS * number)
     allocation = tensor[layout.TENSOR_ALLOCATION]
     entry[_NEXT], entry[_TASK] = heads[allocation], request[_TASK_ID]
-    entry[_LOW], entry[_HIGH] = _span(tensor)
+    entry[_LOW], entry[_HIGH] = low, high
     for word in range(layout.TENSOR_WORDS):
         entry[_DESCRIPTOR + word] = tensor[word]
     heads[allocation] = number

@@ -32,6 +32,12 @@ from pypto.sim.tile_program import Call, Request, Transfer
 Symbol = Tile | TensorRegister | TensorParameter | Array
 
 
+def word_float(word: int) -> float:
+    """Inverse of :func:`float_word`."""
+    value: float = struct.unpack("<d", struct.pack("<q", word))[0]
+    return value
+
+
 # significand bits after the point, smallest normal exponent, largest finite value
 _FORMATS = {FP32: (23, -126, 3.4028234663852886e38), FP16: (10, -14, 65504.0), BF16: (7, -126, 3.3895313892515355e38)}
 
@@ -55,11 +61,11 @@ def round_literal(value: float, dtype: DataType) -> float:
 def stored_element(word: int, dtype: DataType) -> bytes:
     """The bytes in memory of the register word ``word``; one byte with both nibbles for a 4-bit dtype."""
     if dtype == FP32:
-        return struct.pack("<f", struct.unpack("<d", struct.pack("<q", word))[0])
+        return struct.pack("<f", word_float(word))
     if dtype == FP16:
-        return struct.pack("<e", struct.unpack("<d", struct.pack("<q", word))[0])
+        return struct.pack("<e", word_float(word))
     if dtype == BF16:
-        return struct.pack("<f", struct.unpack("<d", struct.pack("<q", word))[0])[2:]
+        return struct.pack("<f", word_float(word))[2:]
     if dtype.get_bit() == 4:
         return bytes([(word & 0xF) * 0x11])
     return (word & ((1 << 8 * dtype.get_byte()) - 1)).to_bytes(dtype.get_byte(), "little")

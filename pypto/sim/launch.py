@@ -6,22 +6,21 @@ been on the chip is recorded for the timing engine.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pypto.ir.dtype import DataType
 from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.crew import run_crew
 from pypto.sim.dependencies import MANUAL_TENSOR, TensorMap
+from pypto.sim.external import StandIn, call_stand_in
 from pypto.sim.faults import ExecutionError, OutOfBoundsError, where
 from pypto.sim.frames import Core, Frame, Trace
-from pypto.sim.memory import Allocations, Heap
+from pypto.sim.memory import Allocations, Heap, memory_view
 from pypto.sim.recorder import Recorder
 from pypto.sim.recording import (
     ALLOC,
@@ -32,6 +31,7 @@ from pypto.sim.recording import (
     SCOPE_BEGIN,
     SCOPE_END,
     SUBMIT,
+    SYNC_START,
     Words,
 )
 from pypto.sim.tasks import TaskPlan
@@ -84,10 +84,12 @@ class Launch:
         record: bool,
         clusters: int,
         threads: int | None = None,
+        stand_ins: Mapping[str, StandIn] | None = None,
     ):
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
         self.threads = _PROCESSORS if threads is None else threads
+        self.stand_ins = stand_ins or {}
         self.allocations = allocations
         for number, (address, _) in enumerate(allocations.ranges):
             workspace.tensor_map.add_allocation(number, address)
@@ -199,6 +201,7 @@ class Launch:
                 f"{request.kernel} is submitted with {blocks} blocks; a task has at least one\n"
                 f"in {self.orchestration.name}{where(self.orchestration, plan.index)}"
             )
+        self._check_fits(plan, blocks)
         producers, kinds, lookups = self.workspace.tensor_map.derive(
             task, self.frame.address, plan.tensors, self._explicit(request.dependencies), manual=self._in_manual_scope()
         )
@@ -240,7 +243,9 @@ class Launch:
 
     def _run_task(self, plan: TaskPlan, values: Words, blocks: int) -> None:
         programs = [member.program for member in plan.members]
-        if any(program.spans_blocks for program in programs):
+        if not programs:
+            self._run_stand_in(plan)
+        elif any(program.spans_blocks for program in programs):
             for first in range(0, blocks, self._capacity(plan)):
                 self._run_together(plan, values, range(first, min(first + self._capacity(plan), blocks)), blocks)
         elif any(program.waits for program in programs):
@@ -248,6 +253,24 @@ class Launch:
                 self._run_together(plan, values, (block,), blocks)
         else:
             self._run_apart(plan, values, blocks)
+
+    def _run_stand_in(self, plan: TaskPlan) -> None:
+        name = plan.request.kernel
+        if name not in self.stand_ins:
+            raise ExecutionError(
+                f"'{name}' is a C++ kernel and cannot run on the simulated chip; attach a Python stand-in with "
+                f"program.bind_external('{name}', function)\n"
+                f"in {self.orchestration.name}{where(self.orchestration, plan.index)}"
+            )
+        call_stand_in(self.stand_ins[name], plan.request, self.frame.words)
+
+    def _check_fits(self, plan: TaskPlan, blocks: int) -> None:
+        """Blocks that start together must fit the chip (spec distributed 6.6)."""
+        if plan.request.flags & SYNC_START and plan.members and blocks > self._capacity(plan):
+            raise ExecutionError(
+                f"{plan.request.kernel} has sync_start and {blocks} blocks; the chip runs {self._capacity(plan)} of "
+                f"them at once\nin {self.orchestration.name}{where(self.orchestration, plan.index)}"
+            )
 
     def _capacity(self, plan: TaskPlan) -> int:
         """Blocks of the task that the chip runs at once: a cluster has one cube core and two vector cores."""
@@ -284,11 +307,6 @@ class Launch:
 
 
 _NO_TENSORS = np.zeros((0, 2), np.int64)
-
-
-def memory_view(address: int, size: int) -> NDArray[np.uint8]:
-    """``uint8[size]`` over raw memory."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def fill(address: int, size: int, dtype: DataType, word: int) -> None:

@@ -31,6 +31,15 @@ class GroupEntry:
 
 
 @dataclass(frozen=True)
+class ExternalEntry:
+    """A hand-written C++ kernel, which cannot run here."""
+
+    name: str
+    source: str
+    core: str
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a build directory holds."""
 
@@ -39,6 +48,7 @@ class Manifest:
     orchestration: Path
     kernels: tuple[KernelEntry, ...]
     groups: tuple[GroupEntry, ...]
+    externals: tuple[ExternalEntry, ...] = ()
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -68,16 +78,28 @@ class _Reader:
             if not isinstance(values[name], kind):
                 self.complain(f"{name} is no {kind.__name__}", self.lines[name])
         source = self._text(values["ORCHESTRATION"], "source", "ORCHESTRATION")
-        kernels, groups = [], []
+        kernels, groups, externals = [], [], []
         for number, entry in enumerate(values["KERNELS"]):
             where = f"KERNELS[{number}]"
             if not isinstance(entry, dict):
                 self.complain(f"{where} is no dict", self.lines["KERNELS"])
             if "group" in entry:
                 groups.append(self._group(entry, where))
-            elif not entry.get("external"):
+            elif entry.get("external"):
+                core = self._core(entry, where)
+                externals.append(
+                    ExternalEntry(self._text(entry, "name", where), self._text(entry, "source", where), core)
+                )
+            else:
                 kernels.append(self._kernel(entry, where))
-        return Manifest(self.path.parent, values["RUNTIME_CONFIG"], self._file(source), tuple(kernels), tuple(groups))
+        return Manifest(
+            self.path.parent,
+            values["RUNTIME_CONFIG"],
+            self._file(source),
+            tuple(kernels),
+            tuple(groups),
+            tuple(externals),
+        )
 
     def _assignments(self) -> dict[str, Any]:
         try:
@@ -109,15 +131,16 @@ class _Reader:
             raise FileNotFoundError(f"{path}: no such file; {self.path} names it (recompile the program)")
         return path
 
-    def _kernel(self, entry: dict[str, Any], where: str) -> KernelEntry:
+    def _core(self, entry: dict[str, Any], where: str) -> str:
         core = self._text(entry, "core_type", where)
         if core not in ("aic", "aiv"):
             self.complain(f'{where}: core_type "{core}"; legal are "aic" and "aiv"', self.lines["KERNELS"])
+        return core
+
+    def _kernel(self, entry: dict[str, Any], where: str) -> KernelEntry:
+        source = self._file(self._text(entry, "source", where))
         return KernelEntry(
-            int(entry.get("func_id", -1)),
-            self._text(entry, "name", where),
-            self._file(self._text(entry, "source", where)),
-            core,
+            int(entry.get("func_id", -1)), self._text(entry, "name", where), source, self._core(entry, where)
         )
 
     def _group(self, entry: dict[str, Any], where: str) -> GroupEntry:

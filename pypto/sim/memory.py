@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,11 @@ RECLAIM_BYTES = 512 << 20
 
 def round_up(value: int, unit: int = ALIGNMENT) -> int:
     return -(-value // unit) * unit
+
+
+def memory_view(address: int, size: int) -> NDArray[np.uint8]:
+    """``uint8[size]`` over raw memory."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 class Heap:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ import numpy as np
 from pypto.ir.dtype import DataType
 from pypto.sim.assembler import assemble, link
 from pypto.sim.emitter import float_word, round_literal
+from pypto.sim.external import StandIn
 from pypto.sim.launch import Launch, Workspace, tensor_descriptor
 from pypto.sim.layout import TENSOR_NAME
 from pypto.sim.machine import interpreter
@@ -20,7 +21,7 @@ from pypto.sim.manifest import Manifest, read_manifest
 from pypto.sim.memory import Allocations
 from pypto.sim.recording import Recording, Words
 from pypto.sim.syntax import Group, ScalarParameter, TensorParameter, Unit
-from pypto.sim.tasks import TaskPlan, plan
+from pypto.sim.tasks import Library, TaskPlan, plan
 from pypto.sim.text import read_unit
 from pypto.sim.tile_program import Submit, TileProgram
 
@@ -77,6 +78,8 @@ class LoadedProgram:
         self.name = orchestration.name
         self.manifest = manifest
         self.orchestration, self.kernels, self.groups = orchestration, kernels, groups
+        externals = {entry.name: entry.core for entry in manifest.externals} if manifest else {}
+        self._library = Library(kernels, groups, externals)
         self.params = tuple(_parameter(parameter) for parameter in orchestration.parameters)
         self._plans = self._plan()
         self._workspaces: deque[Workspace] = deque()
@@ -87,7 +90,7 @@ class LoadedProgram:
         plans = {}
         for site, request in enumerate(self.orchestration.requests):
             if isinstance(request, Submit):
-                plans[site] = plan(request, request.index, self.orchestration, self.kernels, self.groups)
+                plans[site] = plan(request, request.index, self.orchestration, self._library)
         return plans
 
     def _parameter_words(self) -> Words:
@@ -104,12 +107,14 @@ class LoadedProgram:
         clusters: int = 24,
         threads: int | None = None,
         platform: str = "",
+        stand_ins: Mapping[str, StandIn] | None = None,
     ) -> Execution:
         """Run the program once.
 
         ``args`` in parameter order. ``record``: keep what the tasks did. ``clusters``: cube cores of the chip, which
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
-        on it. Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes wrong while running.
+        on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). Raises ``TypeError`` for
+        arguments that do not fit, ``ExecutionError`` for what goes wrong while running.
         """
         bound = self._bind(args)
         try:
@@ -120,7 +125,7 @@ class LoadedProgram:
             workspace.reset()
             launch = Launch(
                 self.orchestration, self._plans, workspace, bound.allocations.copy(),
-                record=record, clusters=clusters, threads=threads,
+                record=record, clusters=clusters, threads=threads, stand_ins=stand_ins,
             )  # fmt: skip
             launch.run(self._places, bound.words)
             recording = None

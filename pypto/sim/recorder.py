@@ -68,19 +68,47 @@ class Recorder:
 
     def recording(self, name: str, platform: str, trace: Words, arguments: Words, allocations: Words) -> Recording:
         """Everything gathered, as arrays."""
-        tasks = _columns(
-            self.kinds, self.blocks, self.flags, self.tensors, self.scalars, self.lookups, self.scopes,
-            self.dependency_start, self.dependencies, self.dependency_kinds, self.subtask_start,
-        )  # fmt: skip
-        subtasks = np.array(self.subtasks, np.int64).reshape(-1, 5).T.copy()
+        rows = np.array(self.subtasks, np.int64).reshape(-1, len(_SUBTASK_COLUMNS)).T.copy()
+        columns = dict(zip(_SUBTASK_COLUMNS, rows))
+        columns.update(
+            _columns(
+                task_kind=self.kinds,
+                task_blocks=self.blocks,
+                task_flags=self.flags,
+                task_tensors=self.tensors,
+                task_scalars=self.scalars,
+                task_lookups=self.lookups,
+                task_scope=self.scopes,
+                deps_start=self.dependency_start,
+                deps=self.dependencies,
+                deps_kind=self.dependency_kinds,
+                subtask_start=self.subtask_start,
+            )
+        )
         return Recording(
-            name, platform, [program.record for program in self.programs], trace, self.names, *tasks, *subtasks,
-            np.array(self.events, np.int64).reshape(-1, 4), arguments, allocations,
-        )  # fmt: skip
+            name=name,
+            platform=platform,
+            programs=[program.record for program in self.programs],
+            trace=trace,
+            task_name=self.names,
+            events=np.array(self.events, np.int64).reshape(-1, 4),
+            arguments=arguments,
+            allocations=allocations,
+            **columns,
+        )
 
 
-def _columns(*lists: list[int]) -> list[Words]:
+_SUBTASK_COLUMNS = (
+    "subtask_program",
+    "subtask_block",
+    "subtask_lane",
+    "subtask_trace_start",
+    "subtask_trace_stop",
+)
+
+
+def _columns(**lists: list[int]) -> dict[str, Words]:
     """The lists as arrays, which share one block of memory: a launch of few tasks is mostly made of such lists."""
-    words = np.array(list(chain.from_iterable(lists)), np.int64)
-    ends = list(accumulate(map(len, lists)))
-    return [words[end - len(items) : end] for items, end in zip(lists, ends)]
+    words = np.array(list(chain.from_iterable(lists.values())), np.int64)
+    ends = accumulate(map(len, lists.values()))
+    return {name: words[end - len(items) : end] for (name, items), end in zip(lists.items(), ends)}

@@ -97,7 +97,7 @@ class Recording:
     """Task-timing slot per task, 0 to 15, -1 for none; empty when no task has one."""
 
     def time(self, chip: Chip | None = None, state: DeviceState | None = None) -> Timeline:
-        """When everything happened on ``chip`` (default: the one recorded on), with cold caches unless ``state`` says else."""
+        """When everything happened on ``chip`` (default: the one recorded on); caches are cold without a ``state``."""
         from pypto.sim.chips import chip as named
         from pypto.sim.timing import time_recording
 

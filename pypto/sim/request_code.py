@@ -121,8 +121,13 @@ def _submit(emitter: Emitter, instruction: Instruction) -> None:
         flags,
         _predicate(emitter, instruction),
         len(emitter.statements),
+        frozenset(position for position, item in enumerate(arguments) if _is_float(emitter, item)),
     )
     _request(emitter, instruction, request)
+
+
+def _is_float(emitter: Emitter, item: Operand) -> bool:
+    return isinstance(item, float) or (isinstance(item, Register) and emitter.is_float.get(item.name, False))
 
 
 def _blocks(emitter: Emitter, instruction: Instruction) -> int:

@@ -62,22 +62,26 @@ class TaskPlan:
                 )
 
 
-def plan(
-    request: Submit,
-    index: int,
-    orchestration: TileProgram,
-    kernels: Mapping[str, TileProgram],
-    groups: Mapping[str, Group],
-) -> TaskPlan:
+@dataclass(frozen=True)
+class Library:
+    """What an orchestration can submit. ``externals``: core type of the kernels that only a stand-in can run."""
+
+    kernels: Mapping[str, TileProgram]
+    groups: Mapping[str, Group]
+    externals: Mapping[str, str]
+
+
+def plan(request: Submit, index: int, orchestration: TileProgram, library: Library) -> TaskPlan:
     """Resolve ``request``; ``ValueError`` when a kernel is missing or the arguments do not fit its parameters."""
-    members, kind = _members(request, index, orchestration, kernels, groups)
+    members, kind = _members(request, index, orchestration, library)
     for program, _ in members:
         _check(request, index, orchestration, program)
     sources = _words(orchestration, request.arguments)
     tensors = [(d, offset) for d, (is_tensor, offset) in zip(request.directions, request.arguments) if is_tensor]
+    bindings = members[0][0].bindings if members else ()
     fixed = [
         (offset + layout.TENSOR_EXTENTS + axis, extent)
-        for (_, offset), binding in zip(request.arguments, members[0][0].bindings)
+        for (_, offset), binding in zip(request.arguments, bindings)
         if isinstance(binding.parameter, TensorParameter)
         for axis, extent in enumerate(binding.parameter.shape)
         if extent >= 0
@@ -102,16 +106,14 @@ def _complain(orchestration: TileProgram, index: int, message: str) -> ValueErro
 
 
 def _members(
-    request: Submit,
-    index: int,
-    orchestration: TileProgram,
-    kernels: Mapping[str, TileProgram],
-    groups: Mapping[str, Group],
+    request: Submit, index: int, orchestration: TileProgram, library: Library
 ) -> tuple[list[tuple[TileProgram, tuple[int, ...]]], int]:
-    group = groups.get(request.kernel)
+    kernels, group = library.kernels, library.groups.get(request.kernel)
+    if group is None and request.kernel in library.externals:
+        return [], AIC if library.externals[request.kernel] == "aic" else AIV
     if group is None:
         if request.kernel not in kernels:
-            known = ", ".join(f"@{name}" for name in (*kernels, *groups))
+            known = ", ".join(f"@{name}" for name in (*kernels, *library.groups, *library.externals))
             raise _complain(
                 orchestration, index, f"no kernel @{request.kernel} in this build directory; it has {known}"
             )

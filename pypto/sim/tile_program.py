@@ -55,6 +55,7 @@ class Submit:
     flags: int  # recording.EARLY_RESOLVE | SYNC_START
     predicate: Predicate | None
     index: int  # instruction index
+    floats: frozenset[int] = frozenset()  # positions of the arguments that are floats
 
 
 @dataclass(frozen=True)

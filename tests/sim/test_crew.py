@@ -230,7 +230,7 @@ BARRIER_MAIN = """orchestration @main {
   param %x : tensor<?x16xint32> inout
   param %y : tensor<?x16xint32> out
   dim %n, %x, 0
-  submit %t, @k, [%x, %y], [], [4, 3] {blocks = %n, sync_start = 1}
+  submit %t, @k, [%x, %y], [], [4, 3] {blocks = %n}
 }"""
 BARRIER = """kernel @k aiv {
   file 0 "k.py"

@@ -175,6 +175,60 @@ def test_a_predicate_is_evaluated_on_what_earlier_tasks_wrote(load, operator, ru
     assert recording.subtask_start.tolist() == ([0, 1, 2, 3] if runs else [0, 1, 1, 2])
 
 
+def test_blocks_that_start_together_must_fit(load):
+    program = load(
+        """orchestration @main {
+          param %x : tensor<?x64xfp32> in
+          param %y : tensor<?x64xfp32> out
+          submit %t, @scale, [%x, %y, 0.5], [], [1, 3, 0] {blocks = 6, sync_start = 1}
+        }""",
+        SCALE,
+    )
+    x = np.ones((48, 64), np.float32)
+    program.execute(arguments(x, x.copy()), clusters=3)
+    with pytest.raises(RuntimeError, match="scale has sync_start and 6 blocks; the chip runs 4 of them at once"):
+        program.execute(arguments(x, x.copy()), clusters=2)
+
+
+EXTERNAL = [{"func_id": 0, "name": "fast", "source": "/src/fast.cpp", "core_type": "aiv", "external": True}]
+EXTERNAL_MAIN = """orchestration @main {
+  file 0 "main.py"
+  param %x : tensor<8x64xfp32> in
+  param %y : tensor<8x64xfp32> out
+  tensor %v : 2 x fp32
+  tensor %w : 2 x fp32
+  view %v, %x, [2, 8], [4, 16], []
+  view %w, %y, [0, 0], [4, 16], []
+  submit %t, @fast, [%v, %w, 3, 0.5], [], [1, 3, 0, 0]     @0:9
+}"""
+
+
+def test_a_stand_in_runs_in_place_of_a_foreign_kernel(load):
+    program = load(EXTERNAL_MAIN, groups=EXTERNAL)
+
+    def fast(source, target, count, factor):
+        assert (count, factor) == (3, 0.5)
+        target[:] = source * factor
+
+    x, y = np.random.default_rng(0).standard_normal((8, 64), np.float32), np.zeros((8, 64), np.float32)
+    recording = program.execute(arguments(x, y), record=True, stand_ins={"fast": fast}).recording
+    np.testing.assert_array_equal(y[:4, :16], x[2:6, 8:24] * np.float32(0.5))
+    assert (y[4:] == 0).all()
+    assert recording.task_name == ["fast"]
+    assert recording.subtask_start.tolist() == [0, 0]
+
+
+def test_a_foreign_kernel_without_stand_in_is_named(load):
+    program = load(EXTERNAL_MAIN, groups=EXTERNAL)
+    x = np.zeros((8, 64), np.float32)
+    with pytest.raises(RuntimeError) as error:
+        program.execute(arguments(x, x.copy()))
+    assert str(error.value) == (
+        "'fast' is a C++ kernel and cannot run on the simulated chip; attach a Python stand-in with "
+        "program.bind_external('fast', function)\nin main at main.py:9"
+    )
+
+
 def test_deps_through_arrays_dummies_and_manual_scopes(load):
     program = load(
         """orchestration @main {
