@@ -19,7 +19,7 @@ ROOT_MARKERS = (META, "distributed_meta.json", MANIFEST, "orchestration/host_orc
 
 
 def signature_of(entry: ir.Function) -> dict[str, Any]:
-    """The sidecar's view of the parameters and results of ``entry``."""
+    """The sidecar's view of the parameters and results of ``entry``; results count when ``->`` declares them."""
     params = []
     for p in entry.params:
         kind = p.type
@@ -30,7 +30,8 @@ def signature_of(entry: ir.Function) -> dict[str, Any]:
             if kind.dtype == FP4 and shape and shape[-1] > 0:
                 shape[-1] //= 2
         params.append({"name": p.name, "direction": p.direction.name, "shape": shape, "dtype": dtype.to_string() if dtype else "index"})
-    return {"params": params, "num_return_types": len(entry.return_types)}
+    declared = len(entry.return_types) if entry.attrs.get("declares_return") else 0
+    return {"params": params, "num_return_types": declared}
 
 
 def write_build(directory: Path, build: Build, entry: ir.Function, platform: str, backend: str, runtime: str) -> None:

@@ -323,7 +323,7 @@ class Printer:
         if method and function.takes_self:
             params.insert(0, "self")
         returns = ""
-        if function.return_types:
+        if function.return_types and function.attrs.get("declares_return"):
             types = [self.type(t) for t in function.return_types]
             returns = f" -> {types[0] if len(types) == 1 else f'{self.prefix}.Tuple[{chr(44).join(types)}]'}"
         head = [f"{pad}@{self.prefix}.function{options}", f"{pad}def {function.name}({', '.join(params)}){returns}:"]

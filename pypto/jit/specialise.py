@@ -122,7 +122,8 @@ class Specialisation:
 
     def _parse(self, target: JITFunction, name: str, types: dict[str, ir.Type], values: dict[str, Any]) -> ir.Function:
         kind, level, role = KIND_TYPES[target.kind]
-        options = FunctionOptions(kind, target.level or level, role, target.auto_scope, False, True)
+        declares = "return" in target.annotations
+        options = FunctionOptions(kind, target.level or level, role, target.auto_scope, False, True, declares)
         parser = FunctionParser(target.source, target.environment, self, options)
         self._open.append(target.__name__)
         try:

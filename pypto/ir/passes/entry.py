@@ -37,7 +37,7 @@ def _launcher(kernel: ir.Function) -> ir.Function:
     body.append(ir.Return(tuple(outputs), kernel.span))
     return ir.Function(
         f"{kernel.name}_entry", [replace(p) for p in kernel.params], body, FunctionType.Orchestration, Level.CHIP,
-        Role.Orchestrator, tuple(o.type for o in outputs), {"returns": returns, "generated": True}, True, kernel.span,
+        Role.Orchestrator, tuple(o.type for o in outputs), {"returns": returns, "declares_return": bool(kernel.attrs.get("declares_return"))}, True, kernel.span,
     )
 
 

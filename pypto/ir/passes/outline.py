@@ -153,6 +153,7 @@ class Outliner:
         returns = tuple(ir.Var(params[i].name, params[i].type, scope.span) for i in written)
         kernel_attrs = {k: v for k, v in attrs.items() if k in ("split", "slot_num", "windowize")}
         kernel_attrs["returns"] = tuple(written)
+        kernel_attrs["declares_return"] = True
         name = self._name(attrs.get("name_hint") or "", label)
         self.created[name] = ir.Function(
             name, params, [*body, *tail, ir.Return(returns, scope.span)], FunctionType.InCore, Level.CHIP_DIE,

@@ -43,6 +43,7 @@ class FunctionOptions:
     auto_scope: bool = True
     strict_ssa: bool = False
     jit: bool = False
+    declares_return: bool = False
     attrs: dict[str, Any] = field(default_factory=dict)
 
 

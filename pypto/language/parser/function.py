@@ -66,6 +66,8 @@ class FunctionParser(Scopes):
         attrs = {**self.attrs, "returns": self.returned_parameters()}
         if not self.options.auto_scope:
             attrs["auto_scope"] = False
+        if return_types is not None or self.options.declares_return:
+            attrs["declares_return"] = True
         level, role = self.options.level, self.options.role
         if self.options.type in IMPLIED_PLACE:
             level, role = level or IMPLIED_PLACE[self.options.type][0], role or IMPLIED_PLACE[self.options.type][1]
