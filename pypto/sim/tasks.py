@@ -91,7 +91,7 @@ def plan(request: Submit, index: int, orchestration: TileProgram, library: Libra
         request,
         index,
         kind,
-        tuple(Member(program, cores, _places(program.bindings)) for program, cores in members),
+        tuple(Member(program, cores, parameter_words(program.bindings)) for program, cores in members),
         sources,
         np.array(tensors, np.int64).reshape(-1, 2),
         sum(not is_tensor for is_tensor, _ in request.arguments),
@@ -162,6 +162,6 @@ def _words(orchestration: TileProgram, arguments: tuple[tuple[bool, int], ...]) 
     return np.concatenate(words or [np.zeros(0, np.int64)]).astype(np.int64)
 
 
-def _places(bindings: tuple[Binding, ...]) -> Words:
+def parameter_words(bindings: tuple[Binding, ...]) -> Words:
     words = [np.arange(b.offset, b.offset + (_COPIED if b.is_tensor else 1)) for b in bindings]
     return np.concatenate(words or [np.zeros(0, np.int64)]).astype(np.int64)
