@@ -62,7 +62,7 @@ def launch(
                 launched = _run(device, chip_callable, operands, size, config)
             with log.span(VALIDATE):
                 _validate(device, operands)
-            if device.clocked:
+            if device.clocked and launched.timeline is not None:
                 _note_device(log, launched.timeline)
     finally:
         if device.writes_markers:

@@ -10,20 +10,23 @@ from pypto.ir.dtype import FP32, INT32, DataType
 from pypto.runtime.callable import ChipCallable, assemble
 from pypto.runtime.dispatch import dispatch
 
-ROWS, COLS = 32, 64
+ROWS, COLS = 32, 256
 
 KERNEL = """// pypto text 1
 kernel @{name}_0 aiv {{
   file 0 "add.py"
-  param %a : tensor<{rows}x64xfp32> in
-  param %b : tensor<{rows}x64xfp32> in
-  param %out : tensor<{rows}x64xfp32> {direction}
-  tile %t0 : vec<32x64xfp32> at 0
-  tile %t1 : vec<32x64xfp32> at 8192
-  tload %t0, %a, [{row}, 0], [32, 64], [32, 64]  @0:3
-  tload %t1, %b, [0, 0], [32, 64], [32, 64]  @0:4
-  {operation} %t0, %t0, %t1  @0:5
-  tstore %out, %t0, [0, 0], [32, 64], [32, 64]  @0:5
+  param %a : tensor<{rows}x256xfp32> in
+  param %b : tensor<{rows}x256xfp32> in
+  param %out : tensor<{rows}x256xfp32> {direction}
+  tile %t0 : vec<32x256xfp32> at 0
+  tile %t1 : vec<32x256xfp32> at 32768
+  for %r = 0 to {summed} step 32 {{  @0:3
+    sadd.index %q, %r, {row}  @0:3
+    tload %t0, %a, [%q, 0], [32, 256], [32, 256]  @0:4
+    tload %t1, %b, [%r, 0], [32, 256], [32, 256]  @0:5
+    {operation} %t0, %t0, %t1  @0:6
+    tstore %out, %t0, [%r, 0], [32, 256], [32, 256]  @0:6
+  }}
   ret
 }}
 """
@@ -31,9 +34,9 @@ kernel @{name}_0 aiv {{
 ORCHESTRATION = """// pypto text 1
 orchestration @{name} {{
   file 0 "add.py"
-  param %a : tensor<{rows}x64xfp32> in
-  param %b : tensor<{rows}x64xfp32> in
-  param %out : tensor<{rows}x64xfp32> {direction}
+  param %a : tensor<{rows}x256xfp32> in
+  param %b : tensor<{rows}x256xfp32> in
+  param %out : tensor<{rows}x256xfp32> {direction}
   submit %t, @{name}_0, [%a, %b, %out], [], [1, 1, {code}]  @0:2
   ret
 }}
@@ -81,9 +84,11 @@ class Compiled:
         return dispatch(self, args, config)
 
 
-def write_add(folder: Path, *, name="add", operation="tadd", row=0, rows=ROWS, direction="out") -> Path:
-    """``out = a OPERATION b`` over 32x64 fp32; ``row`` is where ``a`` is read."""
-    words = {"name": name, "operation": operation, "row": row, "rows": rows, "direction": direction}
+def write_add(
+    folder: Path, *, name="add", operation="tadd", row=0, rows=ROWS, summed=ROWS, direction="out"
+) -> Path:
+    """``out[:summed] = a[row : row + summed] OPERATION b[:summed]``, all of ``rows`` x 256 fp32."""
+    words = {"name": name, "operation": operation, "row": row, "rows": rows, "summed": summed, "direction": direction}
     words["code"] = {"out": 3, "inout": 4}[direction]
     kernels, orchestration = folder / "kernels" / "aiv", folder / "orchestration"
     kernels.mkdir(parents=True, exist_ok=True)

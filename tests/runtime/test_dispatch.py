@@ -1,0 +1,163 @@
+"""Calling a compiled program: styles, refusals, failures, worker discovery (spec runtime 4.2, 10.3, 10.5)."""
+
+import threading
+
+import pytest
+import torch
+
+from pypto.runtime import ChipWorker, RunConfig, execute_compiled
+from pypto.runtime.device_runner import compile_and_assemble, execute_on_device
+from pypto.runtime.dispatch import build_call_config, build_orch_args
+
+from .builds import COLS, ROWS, add_program
+
+
+def test_in_place_and_return_style(add, tensors):
+    a, b, out = tensors
+    assert add(a, b, out) is None
+    assert torch.equal(out, a + b)
+    assert torch.equal(add(b, b), b + b)
+
+
+@pytest.mark.parametrize("platform", ["a2a3sim", "a5sim", "a2a3", "a5"])
+def test_the_configuration_may_choose_another_platform(add, tensors, platform):
+    a, b, out = tensors
+    add(a, b, out, config=RunConfig(platform=platform))
+    assert torch.equal(out, a + b)
+
+
+@pytest.mark.parametrize(
+    "spoil, error",
+    [
+        (lambda a, b, out: (a,), TypeError),
+        (lambda a, b, out: (a, b, torch.zeros(ROWS, COLS + 1)), TypeError),
+        (lambda a, b, out: (a.half(), b, out), TypeError),
+        (lambda a, b, out: (torch.zeros(COLS, ROWS).t(), b, out), ValueError),
+    ],
+)
+def test_a_refused_call_touches_nothing(add, tensors, spoil, error):
+    a, b, out = tensors
+    with pytest.raises(error):
+        add(*spoil(a, b, out))
+    assert torch.equal(out, torch.ones(ROWS, COLS))
+
+
+def test_a_failed_launch_leaves_the_callers_tensors_alone(tmp_path, tensors):
+    a, b, out = tensors
+    outside = add_program(tmp_path, row=8)          # reads rows 8 to 39 of 32
+    before = [t.clone() for t in tensors]
+    for _ in range(2):
+        with pytest.raises(Exception, match="a"):
+            outside(a, b, out)
+        assert all(torch.equal(t, was) for t, was in zip(tensors, before))
+
+
+def test_an_output_that_shares_memory_with_an_input_reads_the_old_values(tmp_path):
+    """Every argument has a device buffer of its own, so the order of reads and writes inside does not matter."""
+    program = add_program(tmp_path)
+    flat = torch.arange(2.0 * ROWS * COLS)
+    a, out = flat[: ROWS * COLS].view(ROWS, COLS), flat[COLS : COLS + ROWS * COLS].view(ROWS, COLS)
+    want = a + a
+    program(a, a, out)
+    assert torch.equal(out, want)
+    square = torch.ones(ROWS, COLS)
+    program(square, square, square)
+    assert torch.equal(square, torch.full((ROWS, COLS), 2.0))
+
+
+def test_what_a_kernel_does_not_write_keeps_its_values(tmp_path):
+    program = add_program(tmp_path, rows=64)
+    a, b = torch.randn(64, COLS), torch.randn(64, COLS)
+    out = torch.full((64, COLS), 5.0)
+    program(a, b, out)
+    assert torch.equal(out[:32], (a + b)[:32]) and torch.equal(out[32:], torch.full((32, COLS), 5.0))
+
+
+def test_a_call_finds_the_worker_around_it(add, tensors):
+    a, b, out = tensors
+    config = RunConfig(platform="a2a3sim")
+    with ChipWorker(config) as worker:
+        resident = worker.alloc_tensor((ROWS, COLS), torch.float32, init=b)
+        add(a, resident, out)
+        assert torch.equal(out, a + b) and worker.aicpu_dlopen_count == 1
+        with ChipWorker(RunConfig(device_id=1)) as inner:
+            add(a, b, out, config=RunConfig(device_id=1))
+            assert inner.aicpu_dlopen_count == 1
+            with pytest.raises(ValueError, match="already active in an enclosing scope"), ChipWorker(config):
+                pass
+        with pytest.raises(ValueError, match="At position 1: 'b'.*one-shot or raw simpler Worker"):
+            add(a, resident, out, config=RunConfig(device_id=2))
+
+
+def test_another_thread_does_not_see_the_worker(add, tensors):
+    a, b, out = tensors
+    with ChipWorker() as worker:
+        thread = threading.Thread(target=lambda: add(a, b, out))
+        thread.start()
+        thread.join()
+        assert torch.equal(out, a + b) and worker.aicpu_dlopen_count == 0
+
+
+def test_current_finds_exact_bindings_only():
+    binding = {"level": 2, "platform": "a2a3sim", "device_id": 0, "runtime": "tensormap_and_ringbuffer"}
+    assert ChipWorker.current(**binding) is None
+    with ChipWorker() as worker:
+        assert ChipWorker.current(**binding) is worker
+        assert ChipWorker.current(**{**binding, "device_id": 1}) is None
+        with pytest.raises(RuntimeError, match="active ChipWorker was created without enable_sdma=True"):
+            ChipWorker.current(**binding, require_sdma=True)
+    with ChipWorker(auto_init=False):
+        assert ChipWorker.current(**binding) is not worker
+    assert ChipWorker.current(**binding) is None
+
+
+def test_a_directory_runs_without_a_compiled_program(add, tensors, tmp_path):
+    a, b, out = tensors
+    execute_compiled(add.output_dir, [a, b, out], platform="a2a3sim", device_id=0)
+    assert torch.equal(out, a + b)
+    found, runtime, options = compile_and_assemble(add.output_dir, "a2a3")
+    assert (found.name, runtime, options["runtime"]) == ("add", "tensormap_and_ringbuffer", "tensormap_and_ringbuffer")
+    execute_on_device(found, [b, b, out], "a2a3", runtime, 0)
+    assert torch.equal(out, b + b)
+    with pytest.raises(ValueError, match="output_prefix is required"):
+        execute_on_device(found, [a, b, out], "a2a3", runtime, 0, enable_pmu=2)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        execute_compiled(tmp_path / "nowhere", [], platform="a2a3sim", device_id=0)
+    with pytest.raises(ValueError, match="Invalid platform"):
+        execute_compiled(add.output_dir, [a, b, out], platform="cpu", device_id=0)
+
+
+def test_a_configuration_of_another_kind_is_refused(add, tensors):
+    with pytest.raises(TypeError, match="config must be a RunConfig, got dict"):
+        add(*tensors, config={"platform": "a2a3"})
+
+
+def test_arguments_and_options_for_callers_below(add, tensors):
+    a, b, out = tensors
+    with ChipWorker() as worker, ChipWorker(RunConfig(device_id=1)) as other:
+        resident = worker.alloc_tensor((ROWS, COLS), torch.float32, init=b)
+        packed, checked, returns = build_orch_args(add, (a, resident, out), worker)
+        assert not returns and checked == [a, resident, out]
+        assert [(p.name, p.address, p.resident) for p in packed] == [
+            ("a", a.data_ptr(), False), ("b", resident.data_ptr, True), ("out", out.data_ptr(), False),
+        ]
+        assert build_orch_args(add, (a, b), worker)[2]
+        with pytest.raises(ValueError, match="not a live allocation owned by this ChipWorker"):
+            build_orch_args(add, (a, resident, out), other)
+    with pytest.raises(TypeError, match="worker must be a ChipWorker"):
+        build_orch_args(add, (a, b), None)
+    config = RunConfig(aicpu_thread_num=3, ring_heap=2048, ring_dep_pool=[0, 4, 0, 8], enable_pmu=2)
+    made = build_call_config(add, config, aicpu_thread_num=2, dfx_dir="/tmp/dfx")
+    assert (made.aicpu_thread_num, made.enable_pmu, made.output_prefix) == (2, 2, "/tmp/dfx")
+    assert made.runtime_env.ring_heap == [2048] * 4 and made.runtime_env.ring_dep_pool == [0, 4, 0, 8]
+    assert made.runtime_env.ring_task_window == [0] * 4 and build_call_config(add, config).aicpu_thread_num == 3
+
+
+@pytest.mark.parametrize(
+    "option", [{"checks": "all"}, {"checks_mode": "collect"}, {"poison": "zero"}, {"jitter_seed": 1}]
+)
+def test_an_option_without_anything_behind_it_is_refused(add, tensors, option):
+    (name,) = option
+    with pytest.raises(NotImplementedError, match=f"{name}=.* is not available yet; use "):
+        add(*tensors, config=RunConfig(**option))
+    assert torch.equal(tensors[2], torch.ones(ROWS, COLS))
