@@ -6,8 +6,7 @@ element ``(i, j)``. Unused bits of the last byte are 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Final
 
 from pypto.ir.dtype import UINT8, DataType
 from pypto.ir.instructions import Instruction
@@ -29,89 +28,26 @@ from pypto.sim.kernels.operands import (
 from pypto.sim.kernels.support import INTEGERS, NUMBERS, Dtypes, raw, reject, same
 from pypto.sim.layout import OK, OUTSIDE_TILE, UNSUPPORTED_DTYPE
 
-
-@kernel_code
-def equal(a, b):
-    return a == b
-
-
-@kernel_code
-def unequal(a, b):
-    return a != b
+# How two elements relate, and the relations for which a mode holds (eq, ne, lt, le, gt, ge)
+BELOW, SAME, ABOVE, UNORDERED = 1, 2, 4, 8
+ACCEPTED: Final = (SAME, BELOW | ABOVE | UNORDERED, BELOW, BELOW | SAME, ABOVE, ABOVE | SAME)
 
 
 @kernel_code
-def less(a, b):
-    return a < b
+def relation(a, b):
+    return BELOW if a < b else (SAME if a == b else (ABOVE if a > b else UNORDERED))
 
 
 @kernel_code
-def at_most(a, b):
-    return a <= b
+def accepted(mode):
+    """Relations for which comparison ``mode`` holds; 0 for an unknown mode."""
+    return ACCEPTED[mode] if 0 <= mode < len(ACCEPTED) else 0
 
 
 @kernel_code
-def greater(a, b):
-    return a > b
-
-
-@kernel_code
-def at_least(a, b):
-    return a >= b
-
-
-def _tiles_loop(dtype: DataType, holds: Callable[..., Any]) -> Callable[..., None]:
-    @kernel_code
-    def loop(to, pitch, a, a_pitch, b, b_pitch, rows, cols):
-        for i in range(rows):
-            for byte in range((cols + 7) // 8):
-                packed = 0
-                for k in range(min(8, cols - 8 * byte)):
-                    j = 8 * byte + k
-                    packed |= holds(fetch(a, i * a_pitch + j, dtype), fetch(b, i * b_pitch + j, dtype)) << k
-                store(to, i * pitch + byte, UINT8, packed)
-
-    return loop
-
-
-def _scalar_loop(dtype: DataType, holds: Callable[..., Any]) -> Callable[..., None]:
-    @kernel_code
-    def loop(to, pitch, a, a_pitch, s, unused, rows, cols):
-        for i in range(rows):
-            for byte in range((cols + 7) // 8):
-                packed = 0
-                for k in range(min(8, cols - 8 * byte)):
-                    packed |= holds(fetch(a, i * a_pitch + 8 * byte + k, dtype), s) << k
-                store(to, i * pitch + byte, UINT8, packed)
-
-    return loop
-
-
-def _by_mode(loops: list[Callable[..., None]]) -> Callable[..., int]:
-    eq, ne, lt, le, gt, ge = loops
-
-    @kernel_code
-    def run(mode, to, pitch, a, a_pitch, b, b_pitch, rows, cols):
-        if mode == 0:
-            eq(to, pitch, a, a_pitch, b, b_pitch, rows, cols)
-        elif mode == 1:
-            ne(to, pitch, a, a_pitch, b, b_pitch, rows, cols)
-        elif mode == 2:
-            lt(to, pitch, a, a_pitch, b, b_pitch, rows, cols)
-        elif mode == 3:
-            le(to, pitch, a, a_pitch, b, b_pitch, rows, cols)
-        elif mode == 4:
-            gt(to, pitch, a, a_pitch, b, b_pitch, rows, cols)
-        elif mode == 5:
-            ge(to, pitch, a, a_pitch, b, b_pitch, rows, cols)
-        else:
-            return UNSUPPORTED_DTYPE
-        return OK
-
-    return run
-
-
-_MODES = (equal, unequal, less, at_most, greater, at_least)
+def holds(a, b, relations):
+    """1 when the relation of a and b is one of ``relations``, else 0."""
+    return 1 if relation(a, b) & relations else 0
 
 
 def _predicate(instruction: Instruction, dtypes: Dtypes, sources: tuple[int, ...]) -> DataType:
@@ -123,30 +59,61 @@ def _predicate(instruction: Instruction, dtypes: Dtypes, sources: tuple[int, ...
 def compare(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     """``tcmp``: predicates over the valid region of ``a``."""
     dtype = _predicate(instruction, dtypes, (1, 2))
-    run = _by_mode([_tiles_loop(dtype, holds) for holds in _MODES])
+
+    @kernel_code
+    def byte(left, right, first, count, relations):
+        packed = 0
+        for k in range(count):
+            packed |= holds(fetch(left, first + k, dtype), fetch(right, first + k, dtype), relations) << k
+        return packed
 
     def body(args):
-        dst, a, b, mode = args[FIRST], args[SECOND], args[THIRD], args[FOURTH]
+        dst, a, b, relations = args[FIRST], args[SECOND], args[THIRD], accepted(args[FOURTH])
         rows, cols = valid_rows(a), valid_cols(a)
         if not (covers(dst, rows, (cols + 7) // 8) and covers(a, rows, cols) and covers(b, rows, cols)):
             return OUTSIDE_TILE
-        return run(mode, address(dst), stride(dst), address(a), stride(a), address(b), stride(b), rows, cols)
+        if relations == 0:
+            return UNSUPPORTED_DTYPE
+        for i in range(rows):
+            to = address(dst) + i * stride(dst)
+            left, right = address(a) + i * stride(a) * size, address(b) + i * stride(b) * size
+            for k in range(cols // 8):
+                store(to, k, UINT8, byte(left, right, 8 * k, 8, relations))
+            if cols % 8:
+                store(to, cols // 8, UINT8, byte(left, right, cols - cols % 8, cols % 8, relations))
+        return OK
 
+    size = dtype.get_byte()
     return Kernel(f"{instruction.mnemonic}.{dtype.to_string()}", body)
 
 
 def compare_scalar(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     """``tcmps``: predicates over the valid region of ``a``; ``s`` is converted to its dtype first."""
     dtype = _predicate(instruction, dtypes, (1,))
-    run = _by_mode([_scalar_loop(dtype, holds) for holds in _MODES])
+
+    @kernel_code
+    def byte(left, s, first, count, relations):
+        packed = 0
+        for k in range(count):
+            packed |= holds(fetch(left, first + k, dtype), s, relations) << k
+        return packed
 
     def body(args):
-        dst, a, s, mode = args[FIRST], args[SECOND], scalar(args[THIRD], dtype), args[FOURTH]
+        dst, a, s, relations = args[FIRST], args[SECOND], scalar(args[THIRD], dtype), accepted(args[FOURTH])
         rows, cols = valid_rows(a), valid_cols(a)
         if not (covers(dst, rows, (cols + 7) // 8) and covers(a, rows, cols)):
             return OUTSIDE_TILE
-        return run(mode, address(dst), stride(dst), address(a), stride(a), s, 0, rows, cols)
+        if relations == 0:
+            return UNSUPPORTED_DTYPE
+        for i in range(rows):
+            to, left = address(dst) + i * stride(dst), address(a) + i * stride(a) * size
+            for k in range(cols // 8):
+                store(to, k, UINT8, byte(left, s, 8 * k, 8, relations))
+            if cols % 8:
+                store(to, cols // 8, UINT8, byte(left, s, cols - cols % 8, cols % 8, relations))
+        return OK
 
+    size = dtype.get_byte()
     return Kernel(f"{instruction.mnemonic}.{dtype.to_string()}", body)
 
 

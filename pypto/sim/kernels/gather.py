@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from pypto.ir.dtype import INT16, INT32, UINT8, UINT16, UINT32, DataType
 from pypto.ir.instructions import Instruction
-from pypto.sim.kernels.compare import at_least, at_most, equal, greater, less, unequal
+from pypto.sim.kernels.compare import accepted, holds
 from pypto.sim.kernels.compilation import Kernel, kernel_code
 from pypto.sim.kernels.element import fetch, scalar, store
 from pypto.sim.kernels.operands import (
@@ -129,23 +128,6 @@ def masked(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     return Kernel(f"{instruction.mnemonic}.b{dtype.get_bit()}", body)
 
 
-def _listing(dtype: DataType, holds: Callable[..., Any]) -> Callable[..., None]:
-    @kernel_code
-    def loop(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols):
-        for i in range(rows):
-            found = 0
-            for j in range(cols):
-                if holds(fetch(of, i * source_pitch + j, dtype), kvalue):
-                    if found < room:
-                        store(to, i * pitch + found, INT32, offset + j)
-                    found += 1
-            for j in range(found, room):
-                store(to, i * pitch + j, INT32, 0)
-            store(counts, i, INT32, found)
-
-    return loop
-
-
 def compared(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     """``tgather_compare``: ``offset + j`` of the matching columns in order (0 in the slots left), and their number.
 
@@ -154,30 +136,27 @@ def compared(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     dst, count, src, _ = dtypes
     if dst not in (INT32, UINT32) or count not in (INT32, UINT32) or src is None or src not in NUMBERS:
         raise reject(instruction, dtypes, "dst and count int32 or uint32, src a number dtype")
-    eq, ne, lt, le, gt, ge = (_listing(src, f) for f in (equal, unequal, less, at_most, greater, at_least))
     dtype = src
 
     def body(args):
         dst, count, src, kvalue = args[FIRST], args[SECOND], args[THIRD], scalar(args[FOURTH], dtype)
-        mode, offset = args[FOURTH + 1], args[FOURTH + 2]
+        relations, offset = accepted(args[FOURTH + 1]), args[FOURTH + 2]
         rows, cols, room = valid_rows(src), valid_cols(src), valid_cols(dst)
         if not (covers(dst, rows, room) and covers(src, rows, cols) and covers(count, 1, rows)):
             return OUTSIDE_TILE
-        to, counts, of, pitch, source_pitch = address(dst), address(count), address(src), stride(dst), stride(src)
-        if mode == 0:
-            eq(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols)
-        elif mode == 1:
-            ne(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols)
-        elif mode == 2:
-            lt(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols)
-        elif mode == 3:
-            le(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols)
-        elif mode == 4:
-            gt(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols)
-        elif mode == 5:
-            ge(to, pitch, room, counts, of, source_pitch, kvalue, offset, rows, cols)
-        else:
+        if relations == 0:
             return UNSUPPORTED_DTYPE
+        to, counts, of, pitch, source_pitch = address(dst), address(count), address(src), stride(dst), stride(src)
+        for i in range(rows):
+            found = 0
+            for j in range(cols):
+                if holds(fetch(of, i * source_pitch + j, dtype), kvalue, relations):
+                    if found < room:
+                        store(to, i * pitch + found, INT32, offset + j)
+                    found += 1
+            for j in range(found, room):
+                store(to, i * pitch + j, INT32, 0)
+            store(counts, i, INT32, found)
         return OK
 
     return Kernel(f"{instruction.mnemonic}.{src.to_string()}", body)

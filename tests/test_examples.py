@@ -1,0 +1,31 @@
+"""Every example runs and its assertions hold."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from pypto.runtime import configure_log, log_level
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+SCRIPTS = sorted(p for p in EXAMPLES.rglob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def level_restored():
+    before = log_level()
+    yield
+    configure_log(before)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.relative_to(EXAMPLES).as_posix())
+def test_example(script, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out.strip(), "an example says what it has shown"
+
+
+def test_there_are_examples():
+    assert EXAMPLES / "benchmark_add.py" in SCRIPTS
