@@ -18,7 +18,9 @@ from pypto.ir.operations import (
     movement,
     prefetch,
     reduction,
+    reshape,
     scatter,
+    slicing,
     sort,
     synchronise,
     transform,
@@ -35,7 +37,7 @@ from pypto.ir.operations.table import define, find, register, row, rows
 
 FAMILIES = (
     arrays, bitwise, cast, compare, creation, crosscore, elementwise, expand, gather, identity, mathematics, matmul,
-    movement, prefetch, reduction, scatter, sort, synchronise, transform,
+    movement, prefetch, reduction, reshape, scatter, slicing, sort, synchronise, transform,
 )
 
 __all__ = [

@@ -8,7 +8,8 @@ from pypto.ir.dtype import BOOL, TASK_ID, DataType
 from pypto.ir.nodes import ArrayType, ScalarType, Type
 from pypto.ir.operations import dims
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import Axis, ElementScalar, OffsetScalar, scalar_dtype
+from pypto.ir.operations.kinds import scalar_dtype
+from pypto.ir.operations.parameters import Axis, ElementScalar, OffsetScalar
 from pypto.ir.operations.row import Lowering
 from pypto.ir.operations.table import define
 

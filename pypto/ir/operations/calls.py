@@ -8,9 +8,11 @@ from typing import Any
 from pypto.ir.dtype import DataType
 from pypto.ir.nodes import ArrayType, Call, Expr, ScalarType, TensorType, TileType, Type
 from pypto.ir.operations import scalars, table
+from pypto.ir.operations.distributed import SHORT_NAMES, canonical
 from pypto.ir.operations.errors import OperandTypeError, OperandValueError
+from pypto.ir.operations.kinds import Dtype
 from pypto.ir.operations.matmul import accumulator_dtype
-from pypto.ir.operations.parameters import REQUIRED, Dtype
+from pypto.ir.operations.parameters import REQUIRED
 from pypto.ir.operations.row import Operation
 from pypto.ir.operations.scatter import update_arguments
 from pypto.ir.operations.show import show
@@ -47,7 +49,7 @@ def build(
             args, kwargs = update_arguments(args, kwargs)
         if namespace == "pl":
             return _build_promoted(name, args, kwargs, span)
-        row = table.find(f"{namespace}.{name}")
+        row = table.find(canonical(namespace, name, args[0] if args else None))
         if row is None:
             raise table.unknown(spelling, _spellings())
         return _build_row(row, args, kwargs, span)
@@ -58,13 +60,14 @@ def build(
 def exists(namespace: str, name: str) -> bool:
     """Whether :func:`build` knows the name."""
     if namespace != "pl":
-        return table.find(f"{namespace}.{name}") is not None
+        return table.find(canonical(namespace, name)) is not None
     return name in UNIFIED or name in table.promoted()
 
 
 def _spellings() -> list[str]:
     levels = [f"pl.{name}" for name in table.names() if name.partition(".")[0] in NAMESPACES]
-    return [*levels, *(f"pl.{name}" for name in (*UNIFIED, *table.promoted()))]
+    ranks = [name for name in table.names() if name.startswith("pld.")] + [f"pld.{name}" for name in SHORT_NAMES]
+    return [*levels, *ranks, *(f"pl.{name}" for name in (*UNIFIED, *table.promoted()))]
 
 
 # --- names under pl. --------------------------------------------------------------------------------------------------

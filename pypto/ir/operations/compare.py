@@ -17,7 +17,8 @@ from pypto.ir.operations import dims, results
 from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.elementwise import spread
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import Comparison, ElementOrTensor, ElementScalar, ExactElement, scalar_dtype
+from pypto.ir.operations.kinds import scalar_dtype
+from pypto.ir.operations.parameters import Comparison, ElementOrTensor, ElementScalar, ExactElement
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.scalars import scalar_cast

@@ -7,7 +7,8 @@ from pypto.ir.enums import MemorySpace, TensorLayout, TileLayout
 from pypto.ir.nodes import Const, Dim, Expr, OpaqueType, TensorType, TileType
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import Dims, OffsetScalar, PositiveDims, StaticDims, Word32, scalar_dtype
+from pypto.ir.operations.kinds import scalar_dtype
+from pypto.ir.operations.parameters import Dims, OffsetScalar, PositiveDims, StaticDims, Word32
 from pypto.ir.operations.row import Lowering
 from pypto.ir.operations.table import define
 

@@ -9,7 +9,8 @@ from pypto.ir.enums import MemorySpace
 from pypto.ir.nodes import Binary, Call, Cast, Dim, Expr, NoneType, ScalarType, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandTypeError, OperandValueError
-from pypto.ir.operations.parameters import Scalar, StaticDims
+from pypto.ir.operations.kinds import Scalar
+from pypto.ir.operations.parameters import StaticDims
 from pypto.ir.operations.row import Lowering
 from pypto.ir.operations.table import define
 

@@ -18,6 +18,8 @@ Order = Callable[[Dim, Dim], bool]
 
 def constant(value: Dim) -> int | None:
     """The number an extent is known to be, or ``None``."""
+    if type(value) is int:
+        return value
     terms, rest = _linear(value)
     return None if terms else rest
 
@@ -185,6 +187,8 @@ def _expression(terms: Terms, rest: int) -> Dim:
 
 
 def _combine(op: str, left: Dim, right: Dim, sign: int) -> Dim:
+    if type(left) is int and type(right) is int:
+        return left + sign * right
     a, b = _linear(left), _linear(right)
     terms, rest = _sum(a, b, sign)
     if len(terms) < len(a[0]) + len(b[0]) or not (a[0] and b[0]):
@@ -193,6 +197,8 @@ def _combine(op: str, left: Dim, right: Dim, sign: int) -> Dim:
 
 
 def _difference(left: Dim, right: Dim) -> Interval:
+    if type(left) is int and type(right) is int:
+        return left - right, left - right
     return _interval(*_sum(_linear(left), _linear(right), -1))
 
 

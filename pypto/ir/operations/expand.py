@@ -10,7 +10,8 @@ from pypto.ir.nodes import Call, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.convert import to_dtype, working_dtype
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import ElementScalar, scalar_dtype
+from pypto.ir.operations.kinds import scalar_dtype
+from pypto.ir.operations.parameters import ElementScalar
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.scalars import scalar_cast

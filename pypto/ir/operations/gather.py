@@ -24,16 +24,8 @@ from pypto.ir.enums import MemorySpace
 from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, TupleType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandTypeError, OperandValueError
-from pypto.ir.operations.parameters import (
-    Axis,
-    Coalesce,
-    ComparisonName,
-    Dims,
-    ExactElement,
-    OffsetScalar,
-    OutOfRange,
-    scalar_dtype,
-)  # fmt: skip
+from pypto.ir.operations.kinds import scalar_dtype
+from pypto.ir.operations.parameters import Axis, Coalesce, ComparisonName, Dims, ExactElement, OffsetScalar, OutOfRange
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.table import define

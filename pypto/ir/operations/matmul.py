@@ -11,7 +11,8 @@ from pypto.ir.enums import MemorySpace
 from pypto.ir.nodes import Call, Const, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import AccumulatePhase, Scalar
+from pypto.ir.operations.kinds import Scalar
+from pypto.ir.operations.parameters import AccumulatePhase
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show

@@ -9,7 +9,8 @@ from pypto.ir.enums import AtomicType, MemorySpace, TensorLayout, TileLayout
 from pypto.ir.nodes import Call, Const, Dim, Expr, ScalarType, TensorType, TileType, Type, as_dim
 from pypto.ir.operations import dims, results, windows
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import AnyScalar, Axis, Dims, IndexScalar, StaticDims, scalar_dtype
+from pypto.ir.operations.kinds import scalar_dtype
+from pypto.ir.operations.parameters import AnyScalar, Axis, Dims, IndexScalar, StaticDims
 from pypto.ir.operations.results import Shaped, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.show import show

@@ -96,6 +96,29 @@ def static(shape: Sequence[Dim]) -> tuple[int, ...]:
     return tuple(extent for extent in known if extent is not None)
 
 
+def strides(tensor: TensorType) -> tuple[Dim, ...]:
+    """Row-major strides, or those of a DN tensor (spec language 2.3)."""
+    if tensor.view is not None and tensor.view.stride:
+        return tensor.view.stride
+    rank = len(tensor.shape)
+    if tensor.layout is TensorLayout.DN and rank >= 2:
+        outer = [dims.product(tensor.shape[axis + 1 :]) for axis in range(rank - 2)]
+        return (*outer, 1, tensor.shape[-2])
+    return row_major(tensor.shape)
+
+
+def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Strides in elements of a packed row-major array."""
+    return tuple(dims.product(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def swapped(values: Sequence[Dim], first: int, second: int) -> tuple[Dim, ...]:
+    """The values with two of them exchanged."""
+    result = list(values)
+    result[first], result[second] = result[second], result[first]
+    return tuple(result)
+
+
 def shape_of(value: Expr | Call) -> tuple[int, ...]:
     """The static shape of a tile, or of a tensor held on chip."""
     if not isinstance(value.type, (TensorType, TileType)):

@@ -9,7 +9,7 @@ from pypto.ir.dtype import INDEX as INDEX_DTYPE
 from pypto.ir.nodes import Call, Dim, Expr, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.parameters import Index
+from pypto.ir.operations.kinds import Index
 from pypto.ir.operations.results import dtype_of, shape_of
 from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.table import define

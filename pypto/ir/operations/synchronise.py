@@ -9,7 +9,8 @@ from pypto.ir.enums import PipeType
 from pypto.ir.nodes import Const, Dim, Expr, NoneType, ScalarType, TensorType, Type
 from pypto.ir.operations import dims, results
 from pypto.ir.operations.errors import OperandTypeError, OperandValueError
-from pypto.ir.operations.parameters import Dims, Index, Option, Scalar
+from pypto.ir.operations.kinds import Index, Option, Scalar
+from pypto.ir.operations.parameters import Dims
 from pypto.ir.operations.row import Lowering
 from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define

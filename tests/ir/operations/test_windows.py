@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pypto.ir.operations import results, windows
 from pypto.ir.operations.errors import OperandValueError
-from pypto.ir.operations.transform import reshaped_valid
+from pypto.ir.operations.reshape import reshaped_valid
 
 from .written import N
 
