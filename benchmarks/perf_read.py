@@ -46,8 +46,9 @@ def launch_text(inv: int) -> str:
     head = (
         f"[mono_ns={start + 3_000_000}][T0x7fa8e61f4b80][TIMING] emit_host_span: [STRACE] v=1 pid=582 tid=582 inv={inv}"
     )
+    longest = 2_000_000 + inv % 977
     return "".join(
-        f"{head} hid=3c9e41d07f depth={depth} name={name} ts={ts} dur={2_000_000 - 100_000 * depth + inv % 977} {attrs}\n"
+        f"{head} hid=3c9e41d07f depth={depth} name={name} ts={ts} dur={longest - 100_000 * depth} {attrs}\n"
         for depth, name, ts, attrs in rows
     )
 

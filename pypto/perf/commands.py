@@ -29,11 +29,13 @@ def _console() -> Console:
 
 
 def report(options: argparse.Namespace) -> int:
+    """Everything the statistics say, with tables and mean trees."""
     _console().print(_stats(options))
     return 0
 
 
 def tree(options: argparse.Namespace) -> int:
+    """Span tree of one launch, or the mean tree."""
     stats = _stats(options)
     if options.launch is None:
         stats.print_mean_tree(us=not options.ns, spread=options.spread)
@@ -46,12 +48,14 @@ def tree(options: argparse.Namespace) -> int:
 
 
 def rounds(options: argparse.Namespace) -> int:
+    """One line per dispatch."""
     frame = _stats(options).to_pandas()
     print(frame.to_string(index=False, float_format=lambda value: f"{value:.1f}"))
     return 0
 
 
 def export(options: argparse.Namespace) -> int:
+    """Write the run in another format."""
     from pypto.perf.export import export_run
 
     written = export_run(_stats(options), options.output, options.format, spans=options.spans)
@@ -60,6 +64,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def compare_runs(options: argparse.Namespace) -> int:
+    """Compare two runs; 1 when the headline regressed by more than allowed."""
     from pypto.perf.comparison import compare
 
     baseline, candidate = (load_profile(path, _run_options(options)) for path in (options.baseline, options.candidate))
@@ -75,6 +80,7 @@ def compare_runs(options: argparse.Namespace) -> int:
 
 
 def html(options: argparse.Namespace) -> int:
+    """Write the page."""
     from pypto.perf.page import find_run_files, page_of
 
     files = find_run_files(options.run_path)
@@ -85,6 +91,7 @@ def html(options: argparse.Namespace) -> int:
 
 
 def swimlane(options: argparse.Namespace) -> int:
+    """Join records and graph into a trace and print the statistics table."""
     from pypto.perf.swimlane import swimlane_document
     from pypto.perf.task_statistics import statistics_report
 
@@ -130,6 +137,7 @@ def _names(directory: Path, options: argparse.Namespace) -> dict[int, str]:
 
 
 def critical(options: argparse.Namespace) -> int:
+    """Critical path of every rank below a directory; 2 when there is nothing to analyse."""
     from pypto.perf.critical_path_report import (
         CriticalPathError,
         analyse_rank,
@@ -163,6 +171,7 @@ def critical(options: argparse.Namespace) -> int:
 
 
 def overhead(options: argparse.Namespace) -> int:
+    """Print the scheduler-overhead analysis."""
     from pypto.perf.sched_overhead import sched_overhead
     from pypto.perf.sched_overhead_report import overhead_report
 
@@ -174,6 +183,7 @@ def overhead(options: argparse.Namespace) -> int:
 
 
 def deps(options: argparse.Namespace) -> int:
+    """Write a task graph as text or for Graphviz."""
     from pypto.perf.graph_text import default_output, edges_shown, graph_dot, graph_text
 
     path, mode = options.graph, options.edge_mode

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from pypto.perf.metrics import RoundMetric
 from pypto.perf.profile import RunProfile
 from pypto.perf.shift import Shift, shift_between
-from pypto.perf.stats import BenchmarkStats, RoundMetric
+from pypto.perf.stats import BenchmarkStats
 
 if TYPE_CHECKING:
     import pandas as pd

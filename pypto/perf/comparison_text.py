@@ -41,6 +41,7 @@ def sentence(change: Change) -> str:
 
 
 def percent(shift: Shift) -> str:
+    """Relative shift with its sign."""
     return f"{100 * shift.relative:+.1f}%"
 
 

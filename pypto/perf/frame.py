@@ -11,7 +11,8 @@ from pypto.perf.span import TraceInvocation
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pypto.perf.stats import BenchmarkStats, DispatchCell
+    from pypto.perf.metrics import DispatchCell
+from pypto.perf.stats import BenchmarkStats
 
 
 def dispatch_frame(stats: BenchmarkStats) -> pd.DataFrame:
@@ -30,7 +31,7 @@ def dispatch_frame(stats: BenchmarkStats) -> pd.DataFrame:
 
 def _cells_of(stats: BenchmarkStats) -> list[DispatchCell]:
     """Cells of statistics that were put together by hand."""
-    from pypto.perf.stats import DispatchCell
+    from pypto.perf.metrics import DispatchCell
 
     if stats.rounds_dispatches:
         return [

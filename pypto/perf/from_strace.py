@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from pypto.perf.grouping import LaunchGroups
+from pypto.perf.metrics import DispatchCell
 from pypto.perf.rounds import Cut, cut_distributed, cut_single_chip
 from pypto.perf.span import TraceInvocation
-from pypto.perf.stats import BenchmarkStats, DispatchCell, invocations_of
+from pypto.perf.stats import BenchmarkStats, invocations_of
 from pypto.perf.table import SpanTable
 
 NAMED_LAUNCHES = 5

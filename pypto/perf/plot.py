@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pypto.perf.stats import BenchmarkStats, RoundMetric
+from pypto.perf.metrics import RoundMetric
+from pypto.perf.stats import BenchmarkStats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pypto.perf.aggregate import node_series
-from pypto.perf.stats import BenchmarkStats, Metric, RoundMetric
+from pypto.perf.metrics import Metric, RoundMetric
+from pypto.perf.stats import BenchmarkStats
 
 FORMAT, VERSION = "pypto-perf-run", 1
 ALL_LAUNCHES = "all launches"

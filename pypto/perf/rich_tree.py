@@ -18,7 +18,8 @@ from pypto.perf.tree import TreeNode, build_tree, walk
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pypto.perf.stats import BenchmarkStats, Spread
+    from pypto.perf.metrics import Spread
+from pypto.perf.stats import BenchmarkStats
 
 DEVICE_STYLE = "cyan"
 HOST_STYLE = "default"

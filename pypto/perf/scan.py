@@ -16,6 +16,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from pypto.perf.fields import (
+    CLOSE,
+    COLON,
+    ESC,
+    INT64_MAX,
+    OPEN,
+    SPACE,
+    UINT64_MAX,
+    ends_in_blank,
+    field,
+    hex_end,
+    is_hex,
+    is_line_end,
+    key,
+    name_end,
+    number,
+    starts,
+    strip,
+    text,
+)
 from pypto.perf.intern import COUNT, USED, StringPool, intern_bytes
 from pypto.perf.kernel import kernel
 
@@ -29,135 +49,39 @@ HEADS, PARSED, TORN, SKIPPED_VERSION, SKIPPED_QUOTED, NEXT, FLOOR, QUOTED_LINE =
 FIELD_BYTES = 4096
 """No name, hid or attribute text longer than this belongs to a record (the emitter stops at 512 bytes)."""
 
-_TAB, _LF, _CR, _ESC, _SPACE, _COLON, _OPEN, _CLOSE = 9, 10, 13, 27, 32, 58, 91, 93
-
-
-def _text(literal: bytes) -> np.ndarray:
-    return np.array(list(literal), np.uint8)
-
-
-_HEAD = _text(b"[STRACE]")
-_V = _text(b"v=")
-_MONO = _text(b"[mono_ns=")
-_THREAD = _text(b"][T0x")
-_KEYS = (_text(b"pid="), _text(b"tid="), _text(b"inv="), _text(b"hid="), _text(b"depth="), _text(b"name="))
-_TS = _text(b"ts=")
-_DUR = _text(b"dur=")
-_TIMING = _text(b"[TIMING] ")
-_OTHER_LEVELS = (_text(b"[DEBUG] "), _text(b"[INFO] "), _text(b"[WARN] "), _text(b"[ERROR] "))
+_HEAD = text(b"[STRACE]")
+_V = text(b"v=")
+_MONO = text(b"[mono_ns=")
+_THREAD = text(b"][T0x")
+_KEYS = (text(b"pid="), text(b"tid="), text(b"inv="), text(b"hid="), text(b"depth="), text(b"name="))
+_TS = text(b"ts=")
+_DUR = text(b"dur=")
+_TIMING = text(b"[TIMING] ")
+_OTHER_LEVELS = (text(b"[DEBUG] "), text(b"[INFO] "), text(b"[WARN] "), text(b"[ERROR] "))
 _PID_KEY, _TID_KEY, _INV_KEY, _HID_KEY, _DEPTH_KEY, _NAME_KEY = _KEYS
 _DEBUG_TAG, _INFO_TAG, _WARN_TAG, _ERROR_TAG = _OTHER_LEVELS
-_INT64_MAX = np.uint64(2**63 - 1)
-_UINT64_TENTH = np.uint64((2**64 - 1) // 10)
-
-
-@kernel
-def _starts(buf, i, n, word):
-    if i < 0 or i + word.size > n:
-        return False
-    for k in range(word.size):  # noqa: SIM110 (no generators in a compiled function)
-        if buf[i + k] != word[k]:
-            return False
-    return True
-
-
-@kernel
-def _is_blank(c):
-    return c == _SPACE or 9 <= c <= 12 and c != _LF
-
-
-@kernel
-def _is_line_end(c):
-    return c == _LF or c == _CR  # noqa: SIM109 (a tuple test costs more here)
-
-
-@kernel
-def _number(buf, i, n):
-    """Value and end of the digits at ``i``; the end is ``i`` without digits and -1 beyond 64 bits."""
-    value = np.uint64(0)
-    safe = min(n, i + 19)
-    while i < safe and 48 <= buf[i] <= 57:
-        value = value * np.uint64(10) + np.uint64(buf[i] - 48)
-        i += 1
-    if i < safe or i == n:
-        return value, i
-    while i < n and 48 <= buf[i] <= 57:
-        digit = np.uint64(buf[i] - 48)
-        if value > _UINT64_TENTH or (value == _UINT64_TENTH and digit > np.uint64(5)):
-            return value, -1
-        value = value * np.uint64(10) + digit
-        i += 1
-    return value, i
-
-
-@kernel
-def _key(buf, i, n, word):
-    """Position after ``<blanks>word``, colour escapes ignored; -1 when it is not there."""
-    blanks = 0
-    while i < n and (_is_blank(buf[i]) or buf[i] == _ESC):
-        if buf[i] != _ESC:
-            blanks += 1
-        i += 1
-    if blanks == 0 or not _starts(buf, i, n, word):
-        return -1
-    i += word.size
-    while i < n and buf[i] == _ESC:
-        i += 1
-    return i
-
-
-@kernel
-def _field(buf, i, n, word, limit):
-    """Value and end of ``<blanks>word<digits>``; the end is -1 when it is missing or above ``limit``."""
-    i = _key(buf, i, n, word)
-    if i < 0:
-        return np.uint64(0), -1
-    value, end = _number(buf, i, n)
-    if end <= i or value > limit:
-        return np.uint64(0), -1
-    return value, end
-
-
-@kernel
-def _is_hex(c):
-    return (48 <= c <= 57) or (97 <= c <= 102) or (65 <= c <= 70)
-
-
-@kernel
-def _hex_end(buf, i, n):
-    while i < n and _is_hex(buf[i]):
-        i += 1
-    return i
-
-
-@kernel
-def _name_end(buf, i, n):
-    """End of an encoded name: printable ASCII except the bytes an emitter escapes."""
-    while i < n and 33 <= buf[i] <= 126 and buf[i] != _OPEN and buf[i] != _CLOSE and buf[i] != 61:
-        i += 1
-    return i
 
 
 @kernel
 def _is_envelope(buf, i, n):
     """Whether ``[mono_ns=N][T0xH][LEVEL] func: `` starts at ``i``; a func with ``:`` is none (1.5)."""
-    if not _starts(buf, i, n, _MONO):
+    if not starts(buf, i, n, _MONO):
         return False
-    _, j = _number(buf, i + _MONO.size, n)
-    if j <= i + _MONO.size or not _starts(buf, j, n, _THREAD):
+    _, j = number(buf, i + _MONO.size, n)
+    if j <= i + _MONO.size or not starts(buf, j, n, _THREAD):
         return False
-    k = _hex_end(buf, j + _THREAD.size, n)
-    if k == j + _THREAD.size or k + 2 >= n or buf[k] != _CLOSE or buf[k + 1] != _OPEN:
+    k = hex_end(buf, j + _THREAD.size, n)
+    if k == j + _THREAD.size or k + 2 >= n or buf[k] != CLOSE or buf[k + 1] != OPEN:
         return False
     k += 2
     while k < n and 65 <= buf[k] <= 90:
         k += 1
-    if k + 1 >= n or buf[k] != _CLOSE or buf[k + 1] != _SPACE:
+    if k + 1 >= n or buf[k] != CLOSE or buf[k + 1] != SPACE:
         return False
     k += 2
-    while k < n and buf[k] > _SPACE and buf[k] != _COLON:
+    while k < n and buf[k] > SPACE and buf[k] != COLON:
         k += 1
-    return k + 1 < n and buf[k] == _COLON and buf[k + 1] == _SPACE
+    return k + 1 < n and buf[k] == COLON and buf[k + 1] == SPACE
 
 
 @kernel
@@ -165,9 +89,9 @@ def _attrs_end(buf, i, n):
     """End of the attribute text that starts at ``i``: line end, next head or next envelope."""
     while i < n:
         c = buf[i]
-        if _is_line_end(c):
+        if is_line_end(c):
             return i
-        if c == _OPEN and (_starts(buf, i, n, _HEAD) or _is_envelope(buf, i, n)):
+        if c == OPEN and (starts(buf, i, n, _HEAD) or _is_envelope(buf, i, n)):
             return i
         i += 1
     return n
@@ -177,56 +101,56 @@ def _attrs_end(buf, i, n):
 def _level_tag(buf, head, floor):
     """Offset of the ``[LEVEL]`` whose ``[LEVEL] func: `` ends right before ``head``, -1 when there is none."""
     i = head - 1
-    while i >= floor and buf[i] == _ESC:
+    while i >= floor and buf[i] == ESC:
         i -= 1
-    if i - 1 < floor or buf[i] != _SPACE or buf[i - 1] != _COLON:
+    if i - 1 < floor or buf[i] != SPACE or buf[i - 1] != COLON:
         return -1
     i -= 2
-    while i >= floor and buf[i] > _SPACE and buf[i] != _CLOSE:
+    while i >= floor and buf[i] > SPACE and buf[i] != CLOSE:
         i -= 1
-    if i - 1 < floor or buf[i] != _SPACE or buf[i - 1] != _CLOSE:
+    if i - 1 < floor or buf[i] != SPACE or buf[i - 1] != CLOSE:
         return -1
     i -= 2
     while i >= floor and 65 <= buf[i] <= 90:
         i -= 1
-    return i if i >= floor and buf[i] == _OPEN else -1
+    return i if i >= floor and buf[i] == OPEN else -1
 
 
 @kernel
 def _written_ns(buf, tag, floor):
     """``mono_ns`` of the envelope whose level tag is at ``tag``, -1 when the envelope carries none."""
     i = tag - 1
-    if i < floor or buf[i] != _CLOSE:
+    if i < floor or buf[i] != CLOSE:
         return -1
     i -= 1
-    while i >= floor and _is_hex(buf[i]):
+    while i >= floor and is_hex(buf[i]):
         i -= 1
-    if i - 4 < floor or not _starts(buf, i - 4, tag, _THREAD):
+    if i - 4 < floor or not starts(buf, i - 4, tag, _THREAD):
         return -1
     i -= 5
     while i >= floor and 48 <= buf[i] <= 57:
         i -= 1
     first = i - _MONO.size + 1
-    if first < floor or not _starts(buf, first, tag, _MONO):
+    if first < floor or not starts(buf, first, tag, _MONO):
         return -1
-    value, end = _number(buf, i + 1, tag)
-    return np.int64(value) if end > i + 1 and value <= _INT64_MAX else -1
+    value, end = number(buf, i + 1, tag)
+    return np.int64(value) if end > i + 1 and value <= INT64_MAX else -1
 
 
 @kernel
 def _is_quoted(buf, head, floor, inherited):
     """Whether the marker at ``head`` is part of a message; ``inherited`` is the verdict on the same line so far."""
     tag = _level_tag(buf, head, floor)
-    if tag >= 0 and _starts(buf, tag, head, _TIMING):
+    if tag >= 0 and starts(buf, tag, head, _TIMING):
         return False
     i = head - 1
-    while i >= floor and not _is_line_end(buf[i]):
-        if buf[i] == _OPEN and (
-            _starts(buf, i, head, _TIMING)
-            or _starts(buf, i, head, _DEBUG_TAG)
-            or _starts(buf, i, head, _INFO_TAG)
-            or _starts(buf, i, head, _WARN_TAG)
-            or _starts(buf, i, head, _ERROR_TAG)
+    while i >= floor and not is_line_end(buf[i]):
+        if buf[i] == OPEN and (
+            starts(buf, i, head, _TIMING)
+            or starts(buf, i, head, _DEBUG_TAG)
+            or starts(buf, i, head, _INFO_TAG)
+            or starts(buf, i, head, _WARN_TAG)
+            or starts(buf, i, head, _ERROR_TAG)
         ):
             return True
         i -= 1
@@ -239,24 +163,17 @@ def _is_quoted(buf, head, floor, inherited):
 
 
 @kernel
-def _ends_in_blank(buf, i, n):
-    while i < n and buf[i] == _ESC:
-        i += 1
-    return i < n and _is_blank(buf[i])
-
-
-@kernel
 def _is_whole(buf, end, n, ts, dur, head, floor):
     """Whether the digits of ``dur`` that stop at ``end`` are all there (see the module's text)."""
-    if dur == 0 or _ends_in_blank(buf, end, n):
+    if dur == 0 or ends_in_blank(buf, end, n):
         return True
     i = end
-    while i < n and buf[i] == _ESC:
+    while i < n and buf[i] == ESC:
         i += 1
     tag = _level_tag(buf, head, floor)
     written = _written_ns(buf, tag, floor) if tag >= 0 else -1
     if written < 0:
-        return i < n and _is_line_end(buf[i])
+        return i < n and is_line_end(buf[i])
     return np.float64(written) < np.float64(ts) + 10.0 * np.float64(dur)
 
 
@@ -264,21 +181,12 @@ def _is_whole(buf, end, n, ts, dur, head, floor):
 def _next_head(buf, i, n):
     """Offsets of the next ``[STRACE]`` with a version and of that version's first digit; -1 when there is none."""
     while i + _HEAD.size < n:
-        if buf[i] == _OPEN and _starts(buf, i, n, _HEAD):
-            k = _key(buf, i + _HEAD.size, n, _V)
+        if buf[i] == OPEN and starts(buf, i, n, _HEAD):
+            k = key(buf, i + _HEAD.size, n, _V)
             if k >= 0 and k < n and 48 <= buf[k] <= 57:
                 return i, k
         i += 1
     return -1, -1
-
-
-@kernel
-def _strip(buf, start, end):
-    while start < end and (buf[start] <= _SPACE):
-        start += 1
-    while end > start and (buf[end - 1] <= _SPACE):
-        end -= 1
-    return start, end
 
 
 @kernel
@@ -309,8 +217,8 @@ def scan(buf, n, state, rows, torn, names, hids, attrs):
         if quoted:
             state[SKIPPED_QUOTED] += 1
             continue
-        version, i = _number(buf, i, n)
-        if i < 0 or (version != 1 and _ends_in_blank(buf, i, n)):
+        version, i = number(buf, i, n)
+        if i < 0 or (version != 1 and ends_in_blank(buf, i, n)):
             state[SKIPPED_VERSION] += 1
             continue
         row, loss = rows[parsed], torn[lost]
@@ -333,46 +241,46 @@ def _room(pool):
 def _record(buf, i, n, head, floor, row, loss, names, hids, attrs):
     """Fill ``row`` from the fields after the version; the record's end, or -1 with ``loss`` filled when it is torn."""
     loss[0], loss[1], loss[2] = -1, 0, 0
-    pid, i = _field(buf, i, n, _PID_KEY, _INT64_MAX)
+    pid, i = field(buf, i, n, _PID_KEY, INT64_MAX)
     if i < 0:
         return -1
-    tid, i = _field(buf, i, n, _TID_KEY, _INT64_MAX)
+    tid, i = field(buf, i, n, _TID_KEY, INT64_MAX)
     if i < 0:
         return -1
     loss[0] = pid
-    inv, i = _field(buf, i, n, _INV_KEY, np.uint64(2**64 - 1))
+    inv, i = field(buf, i, n, _INV_KEY, UINT64_MAX)
     if i < 0:
         return -1
-    hid = _key(buf, i, n, _HID_KEY)
+    hid = key(buf, i, n, _HID_KEY)
     if hid < 0:
         return -1
     loss[1], loss[2] = np.int64(inv), 1
-    hid_end = _hex_end(buf, hid, n)
-    if hid_end == hid or hid_end - hid > FIELD_BYTES:
+    hid_stop = hex_end(buf, hid, n)
+    if hid_stop == hid or hid_stop - hid > FIELD_BYTES:
         return -1
-    depth, i = _field(buf, hid_end, n, _DEPTH_KEY, np.uint64(2**31 - 1))
+    depth, i = field(buf, hid_stop, n, _DEPTH_KEY, np.uint64(2**31 - 1))
     if i < 0:
         return -1
-    name = _key(buf, i, n, _NAME_KEY)
+    name = key(buf, i, n, _NAME_KEY)
     if name < 0:
         return -1
-    name_end = _name_end(buf, name, n)
-    if name_end == name or name_end - name > FIELD_BYTES:
+    name_stop = name_end(buf, name, n)
+    if name_stop == name or name_stop - name > FIELD_BYTES:
         return -1
-    ts, i = _field(buf, name_end, n, _TS, _INT64_MAX)
+    ts, i = field(buf, name_stop, n, _TS, INT64_MAX)
     if i < 0:
         return -1
-    dur, end = _field(buf, i, n, _DUR, _INT64_MAX)
+    dur, end = field(buf, i, n, _DUR, INT64_MAX)
     if end < 0 or not _is_whole(buf, end, n, ts, dur, head, floor):
         return -1
     stop = _attrs_end(buf, end, n)
-    first, last = _strip(buf, end, stop)
+    first, last = strip(buf, end, stop)
     if last - first > FIELD_BYTES:
         last = first + FIELD_BYTES
     row[PID], row[TID], row[INV], row[DEPTH] = pid, tid, np.int64(inv), depth
     row[TS], row[DUR], row[HEAD] = ts, dur, head
-    row[NAME] = intern_bytes(buf, name, name_end, *names)
-    row[HID] = intern_bytes(buf, hid, hid_end, *hids)
+    row[NAME] = intern_bytes(buf, name, name_stop, *names)
+    row[HID] = intern_bytes(buf, hid, hid_stop, *hids)
     row[ATTRS] = intern_bytes(buf, first, last, *attrs)
     return stop
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING
 
 from pypto.perf.aggregate import NodeStats, node_stats
+from pypto.perf.metrics import (
+    METRICS,
+    Dispatch,
+    DispatchCell,
+    Metric,
+    RankSpread,
+    RoundMetric,
+    Spread,
+    chunk_sums,
+    metric_of,
+    union_us,
+)
 from pypto.perf.source import Source
 from pypto.perf.span import TableInvocation, TraceInvocation
 from pypto.perf.strace import read_strace
@@ -20,43 +32,6 @@ if TYPE_CHECKING:
 
     from pypto.perf.rounds import Cut
     from pypto.perf.steady import SteadyState
-
-Metric = Literal["device", "host", "effective"]
-RoundMetric = Literal["device", "host", "effective", "union"]
-Spread = Literal["stdev", "minmax", "both", "none"]
-Dispatch = tuple[int, int]
-"""(pid, slot)"""
-
-METRICS: dict[str, Callable[[TraceInvocation], float]] = {
-    "device": lambda inv: inv.device_wall_us,
-    "effective": lambda inv: inv.effective_us,
-    "host": lambda inv: inv.host_wall_us,
-}
-
-
-@dataclass(frozen=True)
-class RankSpread:
-    """One round across ranks, in us: the rank that bounds it, the fastest one, and the skew between them."""
-
-    round: int
-    slowest_pid: int
-    max_us: float
-    fastest_pid: int
-    min_us: float
-
-    @property
-    def skew_us(self) -> float:
-        return self.max_us - self.min_us
-
-
-@dataclass
-class DispatchCell:
-    """A dispatch that there should be: ``invocation`` is None where its records were lost."""
-
-    round: int | None
-    pid: int
-    slot: int | None
-    invocation: TraceInvocation | None
 
 
 @dataclass(eq=False)
@@ -181,7 +156,7 @@ class BenchmarkStats:
         streams: dict[int, list[float]] = {}
         for inv in self.warmup_invocations:
             streams.setdefault(inv.pid, []).append(value(inv))
-        sums = [_chunk_sums(stream, self.warmup) for stream in streams.values()]
+        sums = [chunk_sums(stream, self.warmup) for stream in streams.values()]
         return [max(values) for values in zip(*sums)]
 
     # --- views -----------------------------------------------------------------------------------------------------
@@ -200,7 +175,7 @@ class BenchmarkStats:
         Raises:
             ValueError: the metric is none of device, effective, host.
         """
-        value = _metric("per_dispatch", metric)
+        value = metric_of("per_dispatch", metric)
         return {key: [value(inv) for inv in group] for key, group in self.dispatch_groups().items()}
 
     def per_rank(self, metric: Metric = "device") -> dict[int, list[float]]:
@@ -209,7 +184,7 @@ class BenchmarkStats:
         Raises:
             ValueError: the metric is none of device, effective, host.
         """
-        value = _metric("per_rank", metric)
+        value = metric_of("per_rank", metric)
         pids = sorted({pid for parts in self.rounds_dispatches for pid in parts})
         return {
             pid: [float(sum(value(inv) for inv in parts.get(pid, ()))) for parts in self.rounds_dispatches]
@@ -224,7 +199,7 @@ class BenchmarkStats:
         Raises:
             ValueError: the metric is none of device, effective, host.
         """
-        value = _metric("per_callable", metric)
+        value = metric_of("per_callable", metric)
         series: dict[tuple[int, str], list[float]] = {}
         for k, parts in enumerate(self.rounds_dispatches):
             for pid, group in parts.items():
@@ -251,7 +226,7 @@ class BenchmarkStats:
                 return [inv.effective_us for inv in self.invocations]
             return [max(values) for values in zip(*self.per_rank("effective").values())]
         if metric == "union":
-            return [_union_us(parts) for parts in self.rounds_dispatches]
+            return [union_us(parts) for parts in self.rounds_dispatches]
         raise ValueError(f"per_round(): unknown metric {metric!r}")
 
     def rank_spread(self, metric: Metric = "device") -> list[RankSpread]:
@@ -392,25 +367,6 @@ class BenchmarkStats:
         from pypto.perf.plot import plot_stats
 
         return plot_stats(self, metric)
-
-
-def _metric(method: str, metric: str) -> Callable[[TraceInvocation], float]:
-    if metric not in METRICS:
-        raise ValueError(f"{method}(): metric must be one of {sorted(METRICS)}, got {metric!r}")
-    return METRICS[metric]
-
-
-def _union_us(parts: Mapping[int, Sequence[TraceInvocation]]) -> float:
-    roots = [inv.by_name().get(inv.run_names.run) for group in parts.values() for inv in group]
-    found = [root for root in roots if root is not None]
-    if not found:
-        return 0.0
-    return (max(root.end for root in found) - min(root.ts for root in found)) / 1000.0
-
-
-def _chunk_sums(values: Sequence[float], chunks: int) -> list[float]:
-    size = len(values) // chunks if chunks else 0
-    return [sum(values[k * size : (k + 1) * size]) for k in range(chunks)]
 
 
 def invocations_of(cut: Cut, task_names: Mapping[str, str]) -> dict[int, TraceInvocation]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 
 from pypto.perf.aggregate import NodeStats, node_stats
+from pypto.perf.metrics import Dispatch, Spread
 from pypto.perf.span import TraceInvocation, TraceSpan
-from pypto.perf.stats import BenchmarkStats, Dispatch, Spread
+from pypto.perf.stats import BenchmarkStats
 from pypto.perf.tree import build_tree, format_plain
 
 NOT_CAPTURED = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 
 def ring_of(task_id: int) -> int:
+    """Ring that a task was submitted to."""
     return task_id >> 32
 
 
 def local_of(task_id: int) -> int:
+    """Number of a task within its ring."""
     return task_id & 0xFFFFFFFF
 
 

@@ -76,10 +76,12 @@ class Flow:
 
 
 def process_name(pid: int, name: str) -> Event:
+    """Metadata event that names a process."""
     return {"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": name}}
 
 
 def thread_name(pid: int, tid: int, name: str) -> Event:
+    """Metadata event that names a thread."""
     return {"name": "thread_name", "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -18,6 +18,7 @@ from pypto.perf.profile import ProfileError, RunProfile
 from pypto.perf.shift import interval_rank, shift_between
 
 from .logs import RUN, WALL, ranks, single_chip
+from .properties import examples
 
 values = st.lists(st.integers(1, 10**6).map(float), min_size=1, max_size=40)
 
@@ -28,7 +29,7 @@ def stats_of(walls_us: list[float]) -> BenchmarkStats:
 
 
 @given(values, values)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_swapping_the_runs_mirrors_the_shift(base: list[float], cand: list[float]) -> None:
     there, back = shift_between(base, cand), shift_between(cand, base)
     assert (there.low, there.shift, there.high) == (-back.high, -back.shift, -back.low)
@@ -37,7 +38,7 @@ def test_swapping_the_runs_mirrors_the_shift(base: list[float], cand: list[float
 
 
 @given(values, st.integers(-(10**5), 10**5))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_shifted_copy_is_found_exactly(base: list[float], by: int) -> None:
     shift = shift_between(base, [value + by for value in base])
     assert shift.low <= by <= shift.high
@@ -45,6 +46,7 @@ def test_a_shifted_copy_is_found_exactly(base: list[float], by: int) -> None:
 
 
 @given(values)
+@examples()
 def test_a_run_never_differs_from_itself(base: list[float]) -> None:
     assert shift_between(base, base).verdict == "same"
 
@@ -123,7 +125,7 @@ def test_unknown_series_and_confidence_are_refused() -> None:
 
 
 @given(st.lists(st.integers(1_000, 10**7), min_size=1, max_size=12))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_profiles_read_back_equal_and_keep_a_series_on_one_line(walls: list[int]) -> None:
     stats = BenchmarkStats.from_strace("".join(single_chip(walls)), rounds=len(walls), warmup=0)
     profile = RunProfile.of(stats)

@@ -22,6 +22,8 @@ from pypto.perf.task_graph import GraphEdge, GraphTask, TaskGraph
 from pypto.perf.timeline import timeline_of
 from pypto.perf.trace_events import Slice, TraceDocument, nesting_lanes
 
+from .properties import examples
+
 SAMPLES = Path(__file__).parent / "samples"
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
@@ -109,6 +111,7 @@ def test_pipe_use_and_roofline_recordings(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=30))
+@examples()
 def test_rows_of_a_timeline_hold_disjoint_bars(raw: list[tuple[int, int]]) -> None:
     lanes = nesting_lanes([(start, start + size) for start, size in raw])
     slices = [Slice(f"n{size}", 1, lane, start, size) for lane, (start, size) in zip(lanes, raw)]

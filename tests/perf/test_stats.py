@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -17,10 +17,11 @@ from pypto.perf.aggregate import node_stats, rounded_mean
 from pypto.perf.steady import steady_state
 
 from .logs import RUN, WALL, launch, ranks, record, single_chip, vector_l2
+from .properties import examples
 
 
 @given(st.lists(st.integers(1_000, 10**9), min_size=1, max_size=30), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_series_and_node_statistics_agree_with_the_definition(walls: list[int], warmup: int) -> None:
     log = "".join(single_chip([5] * warmup + walls))
     stats = BenchmarkStats.from_strace(log, rounds=len(walls), warmup=warmup)
@@ -39,6 +40,7 @@ def test_series_and_node_statistics_agree_with_the_definition(walls: list[int], 
 
 
 @given(st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=9))
+@examples()
 def test_rounded_mean_rounds_ties_to_even(values: list[int]) -> None:
     from fractions import Fraction
 
@@ -172,7 +174,7 @@ def test_bad_counts_are_refused() -> None:
 
 
 @given(st.integers(0, 30), st.integers(30, 200), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_advised_warmup_covers_a_slow_start(slow: int, steady: int, random) -> None:  # type: ignore[no-untyped-def]
     series = [5_000.0 - 100 * i for i in range(slow)] + [1_000.0 + random.uniform(-1, 1) for _ in range(slow + steady)]
     verdict = steady_state(series, dropped=0)
@@ -194,3 +196,42 @@ SAMPLES = Path(__file__).parent / "samples"
 def test_logs_of_the_hardware_runtime_are_read_whole(name: str, heads: int) -> None:
     table = read_strace(SAMPLES / name)
     assert (table.heads, table.parsed, table.warnings) == (heads, heads, [])
+
+
+def test_logs_of_older_runtimes_are_read_in_their_own_words() -> None:
+    for old in ("simpler_run", "run_prepared"):
+        log = vector_l2().replace("name=chip.run", f"name={old}")
+        stats = BenchmarkStats.from_strace(log, rounds=2, warmup=1)
+        assert stats.device_wall_us == [600.0, 604.0]
+        assert stats.per_round("effective") == [490.25, 494.75]
+        assert stats.format_tree(0).splitlines()[1].startswith(old)
+
+
+damages = st.lists(st.tuples(st.sampled_from(["drop", "cut", "glue", "swap"]), st.integers(0, 10**6)), max_size=8)
+
+
+@given(damages, st.booleans())
+@examples(150)
+def test_no_damage_breaks_a_view(damage: list[tuple[str, int]], distributed: bool) -> None:
+    lines = "".join(ranks(4) if distributed else single_chip([1_000, 2_000, 3_000, 4_000])).splitlines(keepends=True)
+    for how, where in damage:
+        at = where % len(lines)
+        if how == "drop" and len(lines) > 1:
+            del lines[at]
+        elif how == "cut":
+            lines[at] = lines[at][: where % (len(lines[at]) + 1)]
+        elif how == "glue":
+            lines[at] = lines[at].rstrip("\n")
+        elif how == "swap":
+            lines[at], lines[-1] = lines[-1], lines[at]
+    stats = BenchmarkStats.from_strace("".join(lines), rounds=3, warmup=1, distributed=distributed)
+    assert len(stats.to_pandas()) == len(stats.cells)
+    assert sum(len(g) for parts in stats.rounds_dispatches for g in parts.values()) in (0, len(stats.invocations))
+    assert rendered(stats)
+    assert stats._repr_html_().startswith("<p><code>BenchmarkStats(")
+    stats.format_tree()
+    stats.format_mean_tree(spread="both")
+    stats.nodes_to_pandas()
+    if stats.samples:
+        assert min(stats.samples) <= stats.device_us_median <= max(stats.samples)
+        assert stats.steady_state().sentence()

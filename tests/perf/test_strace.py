@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pypto.perf import read_strace
 from pypto.perf.grammar import ANSI_STYLE
 
 from .logs import RUN, WALL, launch, record, single_chip
+from .properties import examples
 
 HEAD = re.compile(rb"\[STRACE\][ \t\x0b\x0c\x1b]+v=\x1b*[0-9]")
 
@@ -59,6 +60,8 @@ NOISE = [
     "[STRACE] v=1 pid=7 tid=7 inv=-1 hid=0 depth=0 name=x ts=1 dur=2 \n",
     "[STRACE] v=1 pid=7 tid=7 inv=1 hid=0x1 depth=0 name=x ts=1 dur=2 \n",
     "[STRACE] no version\n",
+    "[mono_ns=9][T0x1][TIMING] clock_anchor: [CLOCK_ANCHOR] v=1 pid=7 mono_ns=100 wall_ns=1700\n",
+    "[mono_ns=9][T0x1][TIMING] clock_anchor: [CLOCK_ANCHOR] v=1 pid=77 mono_ns=200 wall_ns=1900\r\n",
     "[STR",
     "\x1b[31mred\x1b[0m\n",
 ]
@@ -93,7 +96,7 @@ def damaged(index: int, how: str, values: tuple[int, int, int, int], at: int, no
     return noise + one.text, [one]
 
 
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@examples(10_000)
 @given(st.lists(damage, min_size=1, max_size=4), st.sampled_from([1 << 20, 64, 7]))
 def test_every_head_is_counted_once_and_every_value_was_written(parts: list, piece_bytes: int) -> None:
     texts, known = [], {}
@@ -114,7 +117,7 @@ def test_every_head_is_counted_once_and_every_value_was_written(parts: list, pie
 
 
 @given(st.lists(facts, min_size=1, max_size=6), st.data())
-@settings(deadline=None, max_examples=200)
+@examples(200)
 def test_intact_records_survive_any_separator(values: list, data: st.DataObject) -> None:
     written = [fact(i + 1, *v) for i, v in enumerate(values)]
     joined = "".join(f.text[:-1] + data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\nnoise\n", ""])) for f in written)

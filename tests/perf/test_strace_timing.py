@@ -24,6 +24,7 @@ from pypto.perf.trace_events import (
 )  # fmt: skip
 
 from .logs import RUN, record, single_chip, vector_l2
+from .properties import examples
 
 ROUNDS = """\
   Round      Host (us)   Device (us)  Effective (us)     Orch (us)    Sched (us)
@@ -213,6 +214,7 @@ def test_real_group_log_gives_a_trace_that_passes_its_check() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=25))
+@examples()
 def test_every_lane_nests(raw: list[tuple[int, int]]) -> None:
     intervals = [(start, start + size) for start, size in raw]
     lanes = nesting_lanes(intervals)
@@ -234,6 +236,7 @@ def test_a_trace_with_crossing_slices_or_loose_arrows_is_not_written(tmp_path: P
 
 
 @given(st.integers(0, 2**52))
+@examples()
 def test_trace_times_keep_every_nanosecond(ns: int) -> None:
     text = json.dumps(Slice("x", 1, 1, ns, ns).event())
     assert round(json.loads(text)["ts"] * 1000) == ns

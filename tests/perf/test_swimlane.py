@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pypto.perf.chip_records import ChipRecords, ChipRecordsError, ChipTask, read_chip_records, records_of
@@ -29,6 +29,8 @@ from pypto.perf.task_graph import (
 )  # fmt: skip
 from pypto.perf.task_id import display_id
 from pypto.perf.task_statistics import function_statistics, statistics_report
+
+from .properties import examples
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -222,7 +224,7 @@ def runs(draw: st.DrawFn) -> tuple[ChipRecords, TaskGraph]:
 
 
 @given(runs())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_every_generated_run_gives_a_trace_that_passes_its_check(run: tuple[ChipRecords, TaskGraph]) -> None:
     document = swimlane_document(*run, overhead=True).document()
     bars = [e for e in document["traceEvents"] if e["ph"] == "X"]
@@ -232,7 +234,7 @@ def test_every_generated_run_gives_a_trace_that_passes_its_check(run: tuple[Chip
 
 
 @given(runs())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_critical_path_tiles_the_makespan_and_bounds_hold(run: tuple[ChipRecords, TaskGraph]) -> None:
     records, graph = run
     path = critical_path(records, graph)
@@ -246,7 +248,7 @@ def test_critical_path_tiles_the_makespan_and_bounds_hold(run: tuple[ChipRecords
 
 
 @given(runs())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_scheduler_overhead_stays_inside_the_window(run: tuple[ChipRecords, TaskGraph]) -> None:
     records, graph = run
     result = sched_overhead(records, graph)
@@ -264,6 +266,7 @@ def test_scheduler_overhead_stays_inside_the_window(run: tuple[ChipRecords, Task
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), max_size=25))
+@examples()
 def test_disjoint_lanes_never_overlap(raw: list[tuple[int, int]]) -> None:
     intervals = [(start, start + size) for start, size in raw]
     lanes = disjoint_lanes(intervals)
@@ -316,6 +319,7 @@ def test_reduction_drops_implied_edges_and_keeps_lifetimes() -> None:
 
 
 @given(st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda p: p[0] < p[1]), max_size=20))
+@examples()
 def test_reduction_keeps_reachability(pairs: set[tuple[int, int]]) -> None:
     graph = chain(*pairs)
     kept = chain(*edges_shown(graph, "reduced"))
