@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ _DEVICE = "color:#0e7490"
 
 def tree_table(roots: Sequence[TreeNode], cells: Callable[[TreeNode], list[str]], titles: Sequence[str]) -> str:
     """A table with one row per span."""
-    head = "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in ("span", *titles, "of parent"))
+    head = f'<th style="{_LABEL}">span</th>'
+    head += "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in (*titles, "of parent"))
     body = "".join(_row(connector, node, parent, cells(node)) for connector, node, parent in walk(roots))
     return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
@@ -49,6 +50,17 @@ def stats_html(stats: BenchmarkStats) -> str:
     return "".join(parts)
 
 
+def _partial(nodes: Iterable[NodeStats]) -> bool:
+    return any(node.count < node.launches for node in nodes)
+
+
+def _seen(node: NodeStats, nodes: Iterable[NodeStats]) -> list[str]:
+    """In how many launches a node was seen; no column where all were seen in all."""
+    if not _partial(nodes):
+        return []
+    return [f"n={node.count}/{node.launches}" if node.count < node.launches else ""]
+
+
 def mean_trees_html(stats: BenchmarkStats) -> list[str]:
     """Header and mean tree per dispatch, or the sentence that says why there is none."""
     from pypto.perf.stats_text import mean_header, mean_trees, value_columns
@@ -62,11 +74,9 @@ def mean_trees_html(stats: BenchmarkStats) -> list[str]:
 
         def cells(tree_node: TreeNode, nodes: dict[str, NodeStats] = nodes) -> list[str]:
             node = nodes[tree_node.span.name]
-            seen = f"{node.count}/{node.launches}" if node.count < node.launches else ""
-            return [*value_columns(node, us=True, spread="both"), seen]
+            return [*value_columns(node, us=True, spread="both"), *_seen(node, nodes.values())]
 
-        tree = tree_table(
-            build_tree([node.span for node in nodes.values()]), cells, ["mean", "±stdev", "[min..max]", "seen in"]
-        )
+        titles = ["mean", "±stdev", "[min..max]", *(["seen in"] if _partial(nodes.values()) else [])]
+        tree = tree_table(build_tree([node.span for node in nodes.values()]), cells, titles)
         parts.append(f"<p><b>{escape(mean_header(stats, key, group, 'both'))}</b></p>{tree}")
     return parts

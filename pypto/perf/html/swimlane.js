@@ -253,8 +253,8 @@ class Swimlane {
   show(bar) {
     const middle = this.data.start[bar] + this.data.dur[bar] / 2;
     const span = Math.min(this.to - this.from, Math.max(this.data.dur[bar] * 12, 1000));
-    this.from = middle - span / 2;
-    this.to = middle + span / 2;
+    this.from = Math.max(0, Math.min(middle - span / 2, Math.max(this.data.end, 1) - span));
+    this.to = this.from + span;
     this.select(bar);
     const scroll = this.canvas.parentElement, y = this.y(this.data.row[bar]);
     if (y < scroll.scrollTop || y > scroll.scrollTop + scroll.clientHeight - ROW) scroll.scrollTop = y - scroll.clientHeight / 2;
