@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from pypto.ir.compiled_program import CompiledProgram
 
 _HOMES = {
-    "compile": "compilation", "CompiledProgram": "compiled_program", "python_print": "printer", "ParamDirection": "enums",
-    "DistributedCompiledProgram": "distributed_compiled_program", "DistributedConfig": "distributed_compiled_program",
-    "PassManager": "pass_manager", "OptimizationStrategy": "pass_manager", "PassDumpLevel": "pass_manager",
-    "PassContext": "pass_manager", "VerificationLevel": "pass_manager", "DiagnosticPhase": "pass_manager",
-    "DiagnosticCheck": "pass_manager", "DiagnosticCheckSet": "pass_manager",
+    "compile": "compilation",
+    "CompiledProgram": "compiled_program",
+    "python_print": "printer",
+    "ParamDirection": "enums",
+    "DistributedCompiledProgram": "distributed_compiled_program",
+    "DistributedConfig": "distributed_compiled_program",
+    "PassManager": "pass_manager",
+    "OptimizationStrategy": "pass_manager",
+    "PassDumpLevel": "pass_manager",
+    "PassContext": "pass_manager",
+    "VerificationLevel": "pass_manager",
+    "DiagnosticPhase": "pass_manager",
+    "DiagnosticCheck": "pass_manager",
+    "DiagnosticCheckSet": "pass_manager",
 }
 _NODE_MODULES = ("nodes", "enums")
 

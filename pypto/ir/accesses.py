@@ -9,14 +9,23 @@ from pypto.ir.enums import ParamDirection
 from pypto.ir.walk import blocks, direct_expressions, flatten
 
 DESTINATION = {
-    "tile.store": "output_tensor", "tensor.assemble": "target", "tensor.write": "tensor", "tile.mscatter": "output_tensor",
-    "tensor.expand_clone": "target", "pld.tile.remote_store": "target", "pld.tensor.remote_store": "target",
-    "pld.system.notify": "signal",
+    "tile.store": "output_tensor",
+    "tensor.assemble": "target",
+    "tensor.write": "tensor",
+    "tile.mscatter": "output_tensor",
+    "tensor.expand_clone": "target",
+    "pld.tile.remote_store": "target",
+    "pld.tensor.remote_store": "target",
+    "pld.system.notify": "target",
 }
 """Operation -> parameter naming the GM tensor it writes."""
 VIEWS = {
-    "tensor.slice": "tensor", "tensor.reshape": "tensor", "tensor.transpose": "tensor", "tensor.view": "tensor",
-    "tensor.reinterpret_view": "data", "tensor.set_validshape": "tensor",
+    "tensor.slice": "tensor",
+    "tensor.reshape": "tensor",
+    "tensor.transpose": "tensor",
+    "tensor.view": "tensor",
+    "tensor.reinterpret_view": "data",
+    "tensor.set_validshape": "tensor",
 }
 """Operation -> parameter whose memory the result shares."""
 
@@ -45,7 +54,7 @@ class Accesses:
                 return self.root(expr.args[returns[0]])
         return None
 
-    # --- walking -----------------------------------------------------------------------------------------------------------
+    # --- walking ---
 
     def visit(self, body: list[ir.Stmt], functions: dict[str, ir.Function] | None = None) -> Accesses:
         """Add the accesses of ``body``, in program order."""
@@ -105,9 +114,7 @@ class Accesses:
                         self.writes.add(root)
                         if int(call.arguments.get("atomic") or 0):
                             self.reads.add(root)
-                elif name == view or (view and name in ("tensor", "input", "data")):
-                    self._expr(operand, functions)
-                elif call.op == "tensor.dim":
+                elif name == view or (view and name in ("tensor", "input", "data")) or call.op == "tensor.dim":
                     self._expr(operand, functions)
                 else:
                     self._operand(operand, functions)

@@ -29,7 +29,14 @@ def signature_of(entry: ir.Function) -> dict[str, Any]:
             shape = [d if isinstance(d, int) else -1 for d in kind.shape]
             if kind.dtype == FP4 and shape and shape[-1] > 0:
                 shape[-1] //= 2
-        params.append({"name": p.name, "direction": p.direction.name, "shape": shape, "dtype": dtype.to_string() if dtype else "index"})
+        params.append(
+            {
+                "name": p.name,
+                "direction": p.direction.name,
+                "shape": shape,
+                "dtype": dtype.to_string() if dtype else "index",
+            }
+        )
     declared = len(entry.return_types) if entry.attrs.get("declares_return") else 0
     return {"params": params, "num_return_types": declared}
 
@@ -50,7 +57,9 @@ def write_build(directory: Path, build: Build, entry: ir.Function, platform: str
     _remove_stale(directory, set(sources.values()) | {orchestration})
     _write(directory / MANIFEST, manifest_text(build, orchestration, sources, entry, runtime))
     write_plan(directory / "report", build)
-    write_meta(directory / META, {"schema": SCHEMA, **signature_of(entry), "platform": platform, "backend_type": backend})
+    write_meta(
+        directory / META, {"schema": SCHEMA, **signature_of(entry), "platform": platform, "backend_type": backend}
+    )
 
 
 def _remove_stale(directory: Path, current: set[str]) -> None:
@@ -63,21 +72,37 @@ def _remove_stale(directory: Path, current: set[str]) -> None:
 
 def manifest_text(build: Build, orchestration: str, sources: dict[str, str], entry: ir.Function, runtime: str) -> str:
     """``kernel_config.py``: plain literals, double quotes."""
-    signature = [["In", "Out", "InOut"].index(p.direction.name) for p in entry.params if isinstance(p.type, ir.TensorType)]
+    signature = [
+        ["In", "Out", "InOut"].index(p.direction.name) for p in entry.params if isinstance(p.type, ir.TensorType)
+    ]
     kernels: list[dict[str, Any]] = []
     for unit in build.units:
-        kernels.append({"func_id": len(kernels), "name": unit.name, "source": sources[unit.name], "core_type": unit.core})
+        kernels.append(
+            {"func_id": len(kernels), "name": unit.name, "source": sources[unit.name], "core_type": unit.core}
+        )
     for name, group in build.groups.items():
         kernels.append({"name": name, "group": group})
     for function in build.external:
-        kernels.append({
-            "func_id": len(kernels), "name": function.name, "source": str(_external_source(function)),
-            "core_type": "aic" if function.type == FunctionType.AIC else "aiv", "external": True,
-        })
+        kernels.append(
+            {
+                "func_id": len(kernels),
+                "name": function.name,
+                "source": str(_external_source(function)),
+                "core_type": "aic" if function.type == FunctionType.AIC else "aiv",
+                "external": True,
+            }
+        )
     config = {"runtime": runtime, "aicpu_thread_num": 0}
     main = {"source": orchestration, "function_name": "aicpu_orchestration_entry", "signature": signature}
-    lines = ['"""Manifest of a build directory."""', "", f"RUNTIME_CONFIG = {_literal(config)}", "", f"ORCHESTRATION = {_literal(main)}",
-             "", "KERNELS = ["]
+    lines = [
+        '"""Manifest of a build directory."""',
+        "",
+        f"RUNTIME_CONFIG = {_literal(config)}",
+        "",
+        f"ORCHESTRATION = {_literal(main)}",
+        "",
+        "KERNELS = [",
+    ]
     lines += [f"    {_literal(k)}," for k in kernels]
     return "\n".join([*lines, "]", ""])
 
@@ -100,8 +125,9 @@ def write_plan(directory: Path, build: Build) -> None:
         lines.append(f"kernel {unit.name} ({unit.core})")
         lines += [f"  peak {space:<10} {peak:>9,} bytes" for space, peak in unit.kernel.peaks.items()]
         for tile in sorted(unit.kernel.tiles, key=lambda t: (t.space, t.address, t.name)):
-            shape = f"[{tile.rows}, {tile.cols}]"
-            lines.append(f"  {tile.space:<6} {tile.address:>8} .. {tile.address + tile.nbytes:>8}  {tile.nbytes:>8} bytes  {tile.dtype.constant:<6} {shape:<14} {tile.name}")
+            end, shape = tile.address + tile.nbytes, f"[{tile.rows}, {tile.cols}]"
+            place = f"{tile.space:<6} {tile.address:>8} .. {end:>8}  {tile.nbytes:>8} bytes"
+            lines.append(f"  {place}  {tile.dtype.constant:<6} {shape:<14} {tile.name}")
         lines.append("")
     _write(directory / "memory.txt", "\n".join(lines))
 
@@ -125,7 +151,8 @@ def read_meta(directory: Path) -> dict[str, Any]:
     path = directory / META
     if not path.is_file():
         raise FileNotFoundError(
-            f"{directory}: no {META}; the build is older than sidecars, distributed (use DistributedCompiledProgram.from_dir), "
+            f"{directory}: no {META}; the build is older than sidecars, distributed "
+            f"(use DistributedCompiledProgram.from_dir), "
             f"or a multi-orch parent (reload one of next_levels/<name>)"
         )
     try:
@@ -135,7 +162,10 @@ def read_meta(directory: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path} is damaged (not an object); compile the program again")
     if content.get("schema") != SCHEMA:
-        raise ValueError(f"{path} has schema {content.get('schema')!r}, this version reads schema {SCHEMA}; compile the program again")
+        raise ValueError(
+            f"{path} has schema {content.get('schema')!r}, this version reads schema {SCHEMA}; "
+            "compile the program again"
+        )
     _check(content, path)
     return content
 

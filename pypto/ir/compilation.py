@@ -32,7 +32,14 @@ class CompileOptions:
 
     def key(self) -> tuple[Any, ...]:
         """Hashable identity."""
-        return (self.platform, self.strategy, self.memory_planner, self.analyze_auto_scopes_for_deps, self.dump_ptoas_passes, self.distributed)
+        return (
+            self.platform,
+            self.strategy,
+            self.memory_planner,
+            self.analyze_auto_scopes_for_deps,
+            self.dump_ptoas_passes,
+            self.distributed,
+        )
 
 
 _NO_OPTIONS = CompileOptions()
@@ -46,8 +53,12 @@ def compile_options(config: Any) -> CompileOptions:
     frozen = None if distributed is None else repr(distributed)
     planner = getattr(config, "memory_planner", None)
     return CompileOptions(
-        config.platform, str(getattr(config, "strategy", "Default")), None if planner is None else str(planner),
-        bool(getattr(config, "analyze_auto_scopes_for_deps", False)), bool(getattr(config, "dump_ptoas_passes", False)), frozen,
+        config.platform,
+        str(getattr(config, "strategy", "Default")),
+        None if planner is None else str(planner),
+        bool(getattr(config, "analyze_auto_scopes_for_deps", False)),
+        bool(getattr(config, "dump_ptoas_passes", False)),
+        frozen,
     )
 
 
@@ -63,24 +74,40 @@ def compile_with(program: ir.Program, config: Any = None) -> Any:
     if config is None:
         return compile(program, dump_passes=False)
     return compile(
-        program, output_dir=getattr(config, "save_kernels_dir", None), dump_passes=bool(getattr(config, "dump_passes", False)),
-        platform=config.platform, distributed_config=config.distributed_config,
-        profiling=bool(getattr(config, "compile_profiling", False)), memory_planner=getattr(config, "memory_planner", None),
+        program,
+        output_dir=getattr(config, "save_kernels_dir", None),
+        dump_passes=bool(getattr(config, "dump_passes", False)),
+        platform=config.platform,
+        distributed_config=config.distributed_config,
+        profiling=bool(getattr(config, "compile_profiling", False)),
+        memory_planner=getattr(config, "memory_planner", None),
     )
 
 
 def compile(  # noqa: A001 - the public name
-    program: ir.Program, output_dir: str | os.PathLike[str] | None = None, strategy: Any = None, dump_passes: Any = True,
-    backend_type: Any = None, skip_ptoas: bool = False, verification_level: Any = None, diagnostic_phase: Any = None,
-    disabled_diagnostics: Any = None, memory_planner: Any = None, enable_pypto_l0c_double_buffer: bool | None = None,
-    profiling: bool = False, platform: str | None = None, distributed_config: Any = None,
-    analyze_auto_scopes_for_deps: bool = False, emit_source_loc: bool | None = None, dump_ptoas_passes: bool = False,
+    program: ir.Program,
+    output_dir: str | os.PathLike[str] | None = None,
+    strategy: Any = None,
+    dump_passes: Any = True,
+    backend_type: Any = None,
+    skip_ptoas: bool = False,
+    verification_level: Any = None,
+    diagnostic_phase: Any = None,
+    disabled_diagnostics: Any = None,
+    memory_planner: Any = None,
+    enable_pypto_l0c_double_buffer: bool | None = None,
+    profiling: bool = False,
+    platform: str | None = None,
+    distributed_config: Any = None,
+    analyze_auto_scopes_for_deps: bool = False,
+    emit_source_loc: bool | None = None,
+    dump_ptoas_passes: bool = False,
     runtime: Any = None,
 ) -> Any:
     """Compile ``program`` into a build directory.
 
     Returns a ``CompiledProgram``, or a ``DistributedCompiledProgram`` when the program has a HOST-level function.
-    Raises ``ValueError`` for an unknown platform and for programs that do not fit the chip; the message names the place.
+    Raises ``ValueError`` for an unknown platform and for programs that do not fit the chip; it names the place.
     """
     from pypto.backend.platforms import BackendType, find_platform
 
@@ -109,7 +136,9 @@ def _compile_chip(
     chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program))
     entries = [f for f in ready.functions.values() if f.type in ENTRY_TYPES]
     if not entries:
-        raise CompileError(f"program {program.name!r} has no Orchestration function and more than one kernel; nothing launches them")
+        raise CompileError(
+            f"program {program.name!r} has no Orchestration function and more than one kernel; nothing launches them"
+        )
     names = [e.name for e in entries]
     for entry in entries:
         target = directory if len(entries) == 1 else directory / "next_levels" / entry.name

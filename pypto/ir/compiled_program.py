@@ -53,6 +53,11 @@ class _Callable:
         self._stand_ins: dict[str, Any] = {}
 
     @property
+    def output_dir(self) -> Path | str:
+        """Build directory."""
+        return self._directory
+
+    @property
     def platform(self) -> str:
         return self._platform
 
@@ -60,8 +65,12 @@ class _Callable:
     def param_infos(self) -> list[ParamInfo]:
         """Parameters in call order."""
         return [
-            ParamInfo(p["name"], ParamDirection[p["direction"]], None if p["shape"] is None else tuple(p["shape"]),
-                      DataType.from_string(p["dtype"]))
+            ParamInfo(
+                p["name"],
+                ParamDirection[p["direction"]],
+                None if p["shape"] is None else tuple(p["shape"]),
+                DataType.from_string(p["dtype"]),
+            )
             for p in self._signature["params"]
         ]
 
@@ -140,8 +149,14 @@ class CompiledProgram(_Callable):
     """The result of ``ir.compile`` for one chip; converts to its build directory wherever a path is wanted."""
 
     def __init__(
-        self, directory: Path, program: ir.Program | None, platform: str, backend_type: Any, names: list[str] | None = None,
-        ready: ir.Program | None = None, signature: dict[str, Any] | None = None,
+        self,
+        directory: Path,
+        program: ir.Program | None,
+        platform: str,
+        backend_type: Any,
+        names: list[str] | None = None,
+        ready: ir.Program | None = None,
+        signature: dict[str, Any] | None = None,
     ):
         entry = None if ready is None else next((f for f in ready.functions.values() if f.type in _ENTRY_TYPES), None)
         if signature is None:
@@ -170,7 +185,9 @@ class CompiledProgram(_Callable):
 
     def _require_single(self, what: str) -> None:
         if self._names:
-            raise TypeError(f"Multi-orch program: {what} needs one of {', '.join(self._names)}; select it as compiled[name]")
+            raise TypeError(
+                f"Multi-orch program: {what} needs one of {', '.join(self._names)}; select it as compiled[name]"
+            )
 
     @property
     def chip_callable(self) -> Any:
@@ -186,7 +203,9 @@ class CompiledProgram(_Callable):
             raise KeyError(f"no orchestration {name!r}; there are: {', '.join(self._names) or 'none to select'}")
         if self._ready is None:
             raise RuntimeError("selecting an orchestration needs live IR; from_dir reloads one sub-directory at a time")
-        return _SubChipCallable(self._directory / "next_levels" / name, self._platform, signature_of(self._ready.functions[name]), name)
+        return _SubChipCallable(
+            self._directory / "next_levels" / name, self._platform, signature_of(self._ready.functions[name]), name
+        )
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self.__dict__.get("_names", ()):
@@ -194,11 +213,17 @@ class CompiledProgram(_Callable):
         raise AttributeError(f"'CompiledProgram' object has no attribute {name!r}")
 
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], list[ir.Type]]:
-        entry = None if self._ready is None else next((f for f in self._ready.functions.values() if f.type in _ENTRY_TYPES), None)
+        entry = (
+            None
+            if self._ready is None
+            else next((f for f in self._ready.functions.values() if f.type in _ENTRY_TYPES), None)
+        )
         return self.param_infos, self.output_indices, list(entry.return_types) if entry is not None else []
 
     @classmethod
-    def from_dir(cls, output_dir: str | os.PathLike[str], *, platform: str | None = None, backend_type: Any = None) -> CompiledProgram:
+    def from_dir(
+        cls, output_dir: str | os.PathLike[str], *, platform: str | None = None, backend_type: Any = None
+    ) -> CompiledProgram:
         """Rebuild a program from its build directory; edited texts take effect.
 
         ``FileNotFoundError``/``ValueError`` name the file that is missing or damaged.

@@ -1,20 +1,20 @@
 """The program representation: types, expressions, statements, functions.
 
-Nodes are plain dataclasses compared by content; spans do not take part in comparison. Extents are ``int`` when static and
-an :class:`Expr` otherwise.
+Nodes are plain dataclasses compared by content; spans do not take part in comparison. Extents are ``int`` when static
+and an :class:`Expr` otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from pypto.ir.dtype import BOOL, FP32, INDEX, DataType
 from pypto.ir.enums import ForKind, FunctionType, Level, MemorySpace, ParamDirection, Role, TensorLayout
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
-# --- types -------------------------------------------------------------------------------------------------------------
+# --- types ---
 
 
 class Type:
@@ -109,7 +109,7 @@ class OpaqueType(Type):
     name: str
 
 
-# --- expressions -------------------------------------------------------------------------------------------------------
+# --- expressions ---
 
 
 class Expr:
@@ -250,9 +250,9 @@ class FunctionCall(Expr):
         return hash((self.callee, self.args, self.kind))
 
 
-Dim = Union[int, Expr]
+Dim = int | Expr
 
-# --- statements --------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 class Stmt:
@@ -288,7 +288,7 @@ class Evaluate(Stmt):
 
 @dataclass(eq=True)
 class For(Stmt):
-    """``carried`` holds (inner variable, initial value) pairs of an explicit ``init_values`` loop, ``results`` its outputs."""
+    """A counted loop. The state of ``init_values`` loops is plain assignments before and at the end of the body."""
 
     kind: ForKind
     var: Var
@@ -297,20 +297,16 @@ class For(Stmt):
     step: Expr
     body: list[Stmt]
     stage: int = 1
-    carried: tuple[tuple[Var, Expr], ...] = ()
-    results: tuple[Var, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
 
 
 @dataclass(eq=True)
 class While(Stmt):
-    """``while condition``; ``carried``/``results`` as in :class:`For` for the ``pl.while_`` form."""
+    """``while condition``, re-evaluated before each iteration."""
 
     condition: Expr
     body: list[Stmt]
-    carried: tuple[tuple[Var, Expr], ...] = ()
-    results: tuple[Var, ...] = ()
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
 
 
@@ -319,15 +315,6 @@ class If(Stmt):
     condition: Expr
     then_body: list[Stmt]
     else_body: list[Stmt] = field(default_factory=list)
-    results: tuple[Var, ...] = ()
-    span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
-
-
-@dataclass(eq=True)
-class Yield(Stmt):
-    """Values a block hands to its enclosing loop or branch."""
-
-    values: tuple[Expr, ...]
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
 
 
@@ -364,7 +351,7 @@ class Scope(Stmt):
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
 
 
-# --- functions and programs --------------------------------------------------------------------------------------------
+# --- functions and programs ---
 
 
 @dataclass(eq=True)
@@ -420,7 +407,7 @@ class Program:
         return python_print(self, prefix=prefix, concise=concise, format=format)
 
 
-# --- small constructors ------------------------------------------------------------------------------------------------
+# --- small constructors ---
 
 
 def index(value: int, span: Span = UNKNOWN_SPAN) -> Const:

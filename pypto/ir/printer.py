@@ -10,18 +10,41 @@ from pypto.ir.dtype import BOOL, FP32, INDEX, DataType
 from pypto.ir.enums import ForKind, FunctionType, ParamDirection, TensorLayout, TileLayout
 
 PRECEDENCE = {
-    "or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "<<": 5, ">>": 5, "+": 6, "-": 6,
-    "*": 7, "/": 7, "//": 7, "%": 7, "unary": 8, "atom": 9,
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    "==": 4,
+    "!=": 4,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "<<": 5,
+    ">>": 5,
+    "+": 6,
+    "-": 6,
+    "*": 7,
+    "/": 7,
+    "//": 7,
+    "%": 7,
+    "unary": 8,
+    "atom": 9,
 }
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 INDENT = "    "
 LOOP_NAMES = {
-    ForKind.Sequential: "range", ForKind.Parallel: "parallel", ForKind.Unroll: "unroll", ForKind.Pipeline: "pipeline",
+    ForKind.Sequential: "range",
+    ForKind.Parallel: "parallel",
+    ForKind.Unroll: "unroll",
+    ForKind.Pipeline: "pipeline",
 }
 
 
 def python_print(
-    node: ir.Program | ir.Function | ir.Expr, prefix: str = "pl", concise: bool = False, format: bool = True,
+    node: ir.Program | ir.Function | ir.Expr,
+    prefix: str = "pl",
+    concise: bool = False,
+    format: bool = True,
     explicit_layout: bool = False,
 ) -> str:
     """Source text of a program, function or expression. ``concise`` drops annotations on locals."""
@@ -49,7 +72,7 @@ class Printer:
     def __init__(self, prefix: str, concise: bool):
         self.prefix, self.concise = prefix, concise
 
-    # --- types -------------------------------------------------------------------------------------------------------------
+    # --- types ---
 
     def dtype(self, dtype: DataType) -> str:
         return f"{self.prefix}.{dtype.constant}"
@@ -79,7 +102,11 @@ class Printer:
         view = kind.view
         if view is not None:
             plain = view == ir.TensorView(layout=view.layout)
-            parts.append(f"{self.prefix}.{view.layout.name}" if plain and view.layout != TensorLayout.DN else self._tensor_view(view))
+            parts.append(
+                f"{self.prefix}.{view.layout.name}"
+                if plain and view.layout != TensorLayout.DN
+                else self._tensor_view(view)
+            )
         return f"{head}[{', '.join(parts)}]"
 
     def _tensor_view(self, view: ir.TensorView) -> str:
@@ -119,7 +146,7 @@ class Printer:
                 fields.append(f"{name}={int(value)}")
         return f"{self.prefix}.TileView({', '.join(fields)})"
 
-    # --- expressions -------------------------------------------------------------------------------------------------------
+    # --- expressions ---
 
     def expr(self, expr: ir.Expr) -> str:
         return self._expr(expr)[0]
@@ -210,7 +237,7 @@ class Printer:
                 positional = False
                 continue
             keyword_only = parameter is not None and parameter.keyword_only
-            operand = isinstance(value, (ir.Expr, tuple)) or isinstance(value, DataType)
+            operand = isinstance(value, (ir.Expr, tuple, DataType))
             if positional and operand and not keyword_only:
                 parts.append(self.value(value))
             else:
@@ -221,7 +248,9 @@ class Printer:
     def _function_call(self, call: ir.FunctionCall) -> str:
         attrs = call.attrs
         unordered = attrs.get("no_dep", ())
-        args = [f"{self.prefix}.no_dep({self.expr(a)})" if i in unordered else self.expr(a) for i, a in enumerate(call.args)]
+        args = [
+            f"{self.prefix}.no_dep({self.expr(a)})" if i in unordered else self.expr(a) for i, a in enumerate(call.args)
+        ]
         options = self._launch_options(attrs)
         if call.kind == "call":
             return f"self.{call.callee}({', '.join(args + options)})"
@@ -248,7 +277,7 @@ class Printer:
             options.append(f"optimizations=[{', '.join(inner)}]")
         return options
 
-    # --- statements --------------------------------------------------------------------------------------------------------
+    # --- statements ---
 
     def body(self, statements: list[ir.Stmt], pad: str) -> list[str]:
         lines = [line for s in statements for line in self.statement(s, pad)]
@@ -312,10 +341,15 @@ class Printer:
         if scope.kind == "split_aiv" and scope.var is not None:
             mode = f"{self.prefix}.SplitMode.{scope.attrs['mode'].name}"
             return [f"{pad}for {scope.var.name} in {self.prefix}.split_aiv(2, mode={mode}):", *inner]
-        manager = {"cluster": f"cluster({', '.join(options)})", "auto": "scope()", "manual": "manual_scope()"}[scope.kind]
+        if scope.kind == "stage":
+            loop, copy = self.value(scope.attrs["loop"]), scope.attrs["stage"]
+            return [f"{pad}with {self.prefix}.stage({loop}, {copy}):", *inner]
+        manager = {"cluster": f"cluster({', '.join(options)})", "auto": "scope()", "manual": "manual_scope()"}[
+            scope.kind
+        ]
         return [f"{pad}with {self.prefix}.{manager}:", *inner]
 
-    # --- functions ---------------------------------------------------------------------------------------------------------
+    # --- functions ---
 
     def function(self, function: ir.Function, pad: str, method: bool) -> list[str]:
         options = self._function_options(function)

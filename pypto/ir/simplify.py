@@ -11,10 +11,23 @@ from pypto.ir.dtype import BOOL
 from pypto.ir.walk import rewrite
 
 FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-    "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge, "min": min, "max": max,
-    "and": lambda a, b: bool(a) and bool(b), "or": lambda a, b: bool(a) or bool(b),
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "min": min,
+    "max": max,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
 }
 
 
@@ -69,7 +82,9 @@ def _unary(expr: ir.Unary, operand: ir.Const) -> ir.Expr:
     value = operand.value
     if value is None:
         return expr
-    folded: Any = {"-": lambda: -value, "not": lambda: not value, "~": lambda: ~int(value), "abs": lambda: abs(value)}[expr.op]()
+    folded: Any = {"-": lambda: -value, "not": lambda: not value, "~": lambda: ~int(value), "abs": lambda: abs(value)}[
+        expr.op
+    ]()
     return ir.Const(folded, expr.dtype, expr.span)
 
 

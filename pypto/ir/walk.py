@@ -55,7 +55,7 @@ def direct_expressions(stmt: ir.Stmt) -> Iterator[ir.Expr]:
         yield from (stmt.start, stmt.stop, stmt.step)
     elif isinstance(stmt, (ir.While, ir.If)):
         yield stmt.condition
-    elif isinstance(stmt, (ir.Return, ir.Yield)):
+    elif isinstance(stmt, ir.Return):
         yield from stmt.values
     elif isinstance(stmt, ir.Scope):
         for value in stmt.attrs.values():
@@ -96,7 +96,7 @@ def targets(stmt: ir.Stmt) -> Iterator[ir.Var]:
         yield stmt.task
 
 
-# --- rewriting ---------------------------------------------------------------------------------------------------------
+# --- rewriting ---
 
 
 def rewrite_value(value: Any, change: Rewrite) -> Any:
@@ -155,11 +155,13 @@ def rewrite_body(body: list[ir.Stmt], change: Rewrite) -> list[ir.Stmt]:
     return [rewrite_statement(stmt, change) for stmt in body]
 
 
-def _variable(var: ir.Var | None, change: Rewrite) -> ir.Var | None:
-    if var is None:
-        return None
+def _variable(var: ir.Var, change: Rewrite) -> ir.Var:
     renamed = rewrite(var, change)
     return renamed if isinstance(renamed, ir.Var) else var
+
+
+def _optional(var: ir.Var | None, change: Rewrite) -> ir.Var | None:
+    return None if var is None else _variable(var, change)
 
 
 def rewrite_statement(stmt: ir.Stmt, change: Rewrite) -> ir.Stmt:
@@ -167,27 +169,38 @@ def rewrite_statement(stmt: ir.Stmt, change: Rewrite) -> ir.Stmt:
     if isinstance(stmt, ir.Assign):
         return replace(stmt, target=_variable(stmt.target, change), value=rewrite(stmt.value, change))
     if isinstance(stmt, ir.TupleAssign):
-        return replace(stmt, targets=tuple(_variable(t, change) for t in stmt.targets), value=rewrite(stmt.value, change))
+        return replace(
+            stmt, targets=tuple(_variable(t, change) for t in stmt.targets), value=rewrite(stmt.value, change)
+        )
     if isinstance(stmt, ir.Evaluate):
         return replace(stmt, value=rewrite(stmt.value, change))
     if isinstance(stmt, ir.For):
         return replace(
-            stmt, var=_variable(stmt.var, change), start=rewrite(stmt.start, change), stop=rewrite(stmt.stop, change),
-            step=rewrite(stmt.step, change), body=rewrite_body(stmt.body, change),
+            stmt,
+            var=_variable(stmt.var, change),
+            start=rewrite(stmt.start, change),
+            stop=rewrite(stmt.stop, change),
+            step=rewrite(stmt.step, change),
+            body=rewrite_body(stmt.body, change),
         )
     if isinstance(stmt, ir.While):
         return replace(stmt, condition=rewrite(stmt.condition, change), body=rewrite_body(stmt.body, change))
     if isinstance(stmt, ir.If):
         return replace(
-            stmt, condition=rewrite(stmt.condition, change), then_body=rewrite_body(stmt.then_body, change),
+            stmt,
+            condition=rewrite(stmt.condition, change),
+            then_body=rewrite_body(stmt.then_body, change),
             else_body=rewrite_body(stmt.else_body, change),
         )
-    if isinstance(stmt, (ir.Return, ir.Yield)):
+    if isinstance(stmt, ir.Return):
         return replace(stmt, values=tuple(rewrite(v, change) for v in stmt.values))
     if isinstance(stmt, ir.Scope):
         return replace(
-            stmt, body=rewrite_body(stmt.body, change), attrs={k: rewrite_value(v, change) for k, v in stmt.attrs.items()},
-            var=_variable(stmt.var, change), task=_variable(stmt.task, change),
+            stmt,
+            body=rewrite_body(stmt.body, change),
+            attrs={k: rewrite_value(v, change) for k, v in stmt.attrs.items()},
+            var=_optional(stmt.var, change),
+            task=_optional(stmt.task, change),
         )
     return replace(stmt)  # type: ignore[type-var]
 

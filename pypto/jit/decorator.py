@@ -32,8 +32,14 @@ class JITFunction:
     is_jit_function = True
 
     def __init__(
-        self, python: Callable[..., Any], kind: str, *, auto_scope: bool = True, level: Level | None = None,
-        frame_names: dict[str, Any] | None = None, extern: dict[str, Any] | None = None,
+        self,
+        python: Callable[..., Any],
+        kind: str,
+        *,
+        auto_scope: bool = True,
+        level: Level | None = None,
+        frame_names: dict[str, Any] | None = None,
+        extern: dict[str, Any] | None = None,
     ):
         functools.update_wrapper(self, python)
         self.__name__: str = python.__name__
@@ -53,13 +59,17 @@ class JITFunction:
         if self.kind == "inline" and any(isinstance(a, lt.Directed) for a in annotations):
             import warnings
 
-            warnings.warn("directions on an inline helper are ignored: it has no calling boundary", DeprecationWarning, stacklevel=4)
+            warnings.warn(
+                "directions on an inline helper are ignored: it has no calling boundary",
+                DeprecationWarning,
+                stacklevel=4,
+            )
 
     def __repr__(self) -> str:
         names = {"entry": "orchestration", "host": "host"}
         return f"JITFunction({self.__name__!r}, func_type={names.get(self.kind, self.kind)!r})"
 
-    # --- source ------------------------------------------------------------------------------------------------------------
+    # --- source ---
 
     @functools.cached_property
     def source(self) -> Source:
@@ -93,7 +103,9 @@ class JITFunction:
             value = self.environment.get(name)
             if isinstance(value, JITFunction):
                 if value.__name__ != name:
-                    raise ValueError(f"{self.__name__} calls {value.__name__!r} under the name {name!r}; use its own name")
+                    raise ValueError(
+                        f"{self.__name__} calls {value.__name__!r} under the name {name!r}; use its own name"
+                    )
                 found[name] = value
         return found
 
@@ -117,9 +129,20 @@ class JITFunction:
         kinds = {"aic": FunctionType.AIC, "aiv": FunctionType.AIV, "mixed": FunctionType.InCore}
         outputs = tuple(i for i, p in enumerate(params) if p.direction.name != "In")
         types = tuple(params[i].type for i in outputs)
-        return ir.Function(name, params, [], kinds[core], None, None, types, {**self.extern, "external": True, "returns": outputs}, False, self.span)
+        return ir.Function(
+            name,
+            params,
+            [],
+            kinds[core],
+            None,
+            None,
+            types,
+            {**self.extern, "external": True, "returns": outputs},
+            False,
+            self.span,
+        )
 
-    # --- key ---------------------------------------------------------------------------------------------------------------
+    # --- key ---
 
     @functools.cached_property
     def _source_digest(self) -> str:
@@ -158,13 +181,15 @@ class JITFunction:
 
         return dynamic_axes(self)
 
-    # --- binding -----------------------------------------------------------------------------------------------------------
+    # --- binding ---
 
     def _is_tensor_parameter(self, name: str) -> bool:
         _, inner = split_direction(self.annotations.get(name))
         return inner is None or is_bare(inner) or isinstance(inner, lt.TensorSpec)
 
-    def _bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[dict[str, TensorMeta], dict[str, Any], list[Any]]:
+    def _bind(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[dict[str, TensorMeta], dict[str, Any], list[Any]]:
         """Sample mode: tensor metadata, scalar values, and the arguments in order."""
         try:
             bound = self._signature.bind(*args, **kwargs)
@@ -177,8 +202,10 @@ class JITFunction:
             if name not in self.annotations:
                 raise ParserTypeError(f"parameter {name!r}: missing type annotation", self.span)
             if value is lt.RUNTIME:
-                raise TypeError(f"@pl.jit function {self.__name__!r}: {name!r} received pl.RUNTIME; it is a compile-time marker "
-                                f"for compile() without positional arguments, a direct call needs a value")
+                raise TypeError(
+                    f"@pl.jit function {self.__name__!r}: {name!r} received pl.RUNTIME; it is a compile-time marker "
+                    f"for compile() without positional arguments, a direct call needs a value"
+                )
             if self._is_tensor_parameter(name):
                 tensors[name] = tensor_meta(name, self.__name__, value)
             else:
@@ -190,8 +217,8 @@ class JITFunction:
             value = value.item()
         if type(value) not in _NUMBERS:
             raise TypeError(
-                f"@pl.jit function {self.__name__!r}: scalar parameter {name!r} takes an int, float, bool or pl.RUNTIME, "
-                f"got {type(value).__name__}"
+                f"@pl.jit function {self.__name__!r}: scalar parameter {name!r} takes an int, float, bool or "
+                f"pl.RUNTIME, got {type(value).__name__}"
             )
         return value
 
@@ -199,13 +226,17 @@ class JITFunction:
         """Signature mode: everything comes from the annotations (spec language 3.5)."""
         unknown = [k for k in kwargs if k not in self.parameter_names]
         if unknown:
-            raise TypeError(f"@pl.jit function {self.__name__!r}: got an unexpected keyword argument {unknown[0]!r}; "
-                            f"parameters: {', '.join(self.parameter_names)}")
+            raise TypeError(
+                f"@pl.jit function {self.__name__!r}: got an unexpected keyword argument {unknown[0]!r}; "
+                f"parameters: {', '.join(self.parameter_names)}"
+            )
         tensors: dict[str, TensorMeta] = {}
         scalars: dict[str, Any] = {}
         for name, parameter in self._signature.parameters.items():
             if name not in self.annotations:
-                raise TypeError(f"@pl.jit function {self.__name__!r}: parameter {name!r} has no annotation to infer it from")
+                raise TypeError(
+                    f"@pl.jit function {self.__name__!r}: parameter {name!r} has no annotation to infer it from"
+                )
             _, inner = split_direction(self.annotations[name])
             if is_bare(inner):
                 raise TypeError(
@@ -218,7 +249,10 @@ class JITFunction:
                 continue
             value = kwargs.get(name, parameter.default)
             if value is inspect.Parameter.empty:
-                raise TypeError(f"@pl.jit function {self.__name__!r}: scalar parameter {name!r} needs a value or pl.RUNTIME by keyword")
+                raise TypeError(
+                    f"@pl.jit function {self.__name__!r}: scalar parameter {name!r} needs a value or "
+                        "pl.RUNTIME by keyword"
+                )
             scalars[name] = value if value is lt.RUNTIME else self._number(name, value)
         return tensors, scalars
 
@@ -229,7 +263,7 @@ class JITFunction:
             return tensors, scalars
         return self._bind_signature(kwargs)
 
-    # --- operations ----------------------------------------------------------------------------------------------------------
+    # --- operations ---
 
     def _program(self, tensors: dict[str, TensorMeta], scalars: dict[str, Any]) -> ir.Program:
         from pypto.jit.specialise import Specialisation, entry_types
@@ -292,8 +326,14 @@ class _Jit:
         return self._decorate(function, "opaque", **self._only(options, "opaque"))
 
     def extern(
-        self, *, core_type: str = "aiv", source: str | None = None, aic_source: str | None = None,
-        aiv_source: str | None = None, dual_aiv_dispatch: bool = False, include_dirs: Sequence[str] | None = None,
+        self,
+        *,
+        core_type: str = "aiv",
+        source: str | None = None,
+        aic_source: str | None = None,
+        aiv_source: str | None = None,
+        dual_aiv_dispatch: bool = False,
+        include_dirs: Sequence[str] | None = None,
     ) -> Any:
         """A hand-written C++ kernel: compiles here, runs through a Python stand-in (spec language 3.10)."""
         names = caller_names(1)
@@ -301,7 +341,9 @@ class _Jit:
         def decorate(function: Callable[..., Any]) -> JITFunction:
             from pypto.jit.extern import extern_options
 
-            options = extern_options(function, core_type, source, aic_source, aiv_source, dual_aiv_dispatch, include_dirs)
+            options = extern_options(
+                function, core_type, source, aic_source, aiv_source, dual_aiv_dispatch, include_dirs
+            )
             return JITFunction(function, "extern", frame_names=names, extern=options)
 
         return decorate

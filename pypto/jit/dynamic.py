@@ -16,7 +16,7 @@ Axes = dict[tuple[str, int], ir.Expr]
 
 
 def dynamic_axes(function: JITFunction, visiting: frozenset[str] = frozenset()) -> Axes:
-    """(parameter, axis) -> extent expression, from ``bind_dynamic``, annotations and callees, in this order of strength."""
+    """(parameter, axis) -> extent: from ``bind_dynamic``, else the annotations, else the callees."""
     axes: Axes = {}
     if function.__name__ not in visiting:
         axes.update(_cascaded(function, visiting | {function.__name__}))
@@ -41,7 +41,11 @@ def _bound(function: JITFunction) -> Axes:
     found: Axes = {}
     local = _local_symbols(function.tree)
     for node in ast.walk(function.tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "bind_dynamic":
+        if (
+            not isinstance(node, ast.Call)
+            or not isinstance(node.func, ast.Attribute)
+            or node.func.attr != "bind_dynamic"
+        ):
             continue
         if not isinstance(node.func.value, ast.Name) or len(node.args) != 2:
             continue
@@ -59,7 +63,12 @@ def _local_symbols(tree: ast.FunctionDef) -> dict[str, str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name):
             func, args = node.value.func, node.value.args
-            if isinstance(func, ast.Attribute) and func.attr == "dynamic" and args and isinstance(args[0], ast.Constant):
+            if (
+                isinstance(func, ast.Attribute)
+                and func.attr == "dynamic"
+                and args
+                and isinstance(args[0], ast.Constant)
+            ):
                 found[node.targets[0].id] = str(args[0].value)
     return found
 

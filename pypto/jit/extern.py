@@ -9,8 +9,13 @@ from typing import Any
 
 
 def extern_options(
-    function: Callable[..., Any], core_type: str, source: str | None, aic_source: str | None, aiv_source: str | None,
-    dual_aiv_dispatch: bool, include_dirs: Sequence[str] | None,
+    function: Callable[..., Any],
+    core_type: str,
+    source: str | None,
+    aic_source: str | None,
+    aiv_source: str | None,
+    dual_aiv_dispatch: bool,
+    include_dirs: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Checked options; ``ValueError``/``TypeError`` name the argument that is wrong."""
     if core_type not in ("aic", "aiv", "mixed"):
@@ -19,8 +24,10 @@ def extern_options(
         raise ValueError("dual_aiv_dispatch requires core_type='mixed'")
     home = Path(inspect.getsourcefile(function) or ".").parent
     return {
-        "core_type": core_type, "dual_aiv_dispatch": dual_aiv_dispatch,
-        "sources": _sources(home, core_type, source, aic_source, aiv_source), "include_dirs": _directories(home, include_dirs),
+        "core_type": core_type,
+        "dual_aiv_dispatch": dual_aiv_dispatch,
+        "sources": _sources(home, core_type, source, aic_source, aiv_source),
+        "include_dirs": _directories(home, include_dirs),
     }
 
 

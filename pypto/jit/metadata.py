@@ -9,10 +9,19 @@ from pypto.ir import dtype as dt
 from pypto.ir.dtype import DataType
 
 TORCH_DTYPES: dict[str, DataType] = {
-    "torch.float16": dt.FP16, "torch.float32": dt.FP32, "torch.bfloat16": dt.BF16, "torch.int8": dt.INT8,
-    "torch.int16": dt.INT16, "torch.int32": dt.INT32, "torch.int64": dt.INT64, "torch.uint8": dt.UINT8,
-    "torch.bool": dt.BOOL, "torch.float8_e4m3fn": dt.FP8E4M3FN, "torch.float8_e5m2": dt.FP8E5M2,
-    "torch.float8_e8m0fnu": dt.FP8E8M0, "torch.float4_e2m1fn_x2": dt.FP4,
+    "torch.float16": dt.FP16,
+    "torch.float32": dt.FP32,
+    "torch.bfloat16": dt.BF16,
+    "torch.int8": dt.INT8,
+    "torch.int16": dt.INT16,
+    "torch.int32": dt.INT32,
+    "torch.int64": dt.INT64,
+    "torch.uint8": dt.UINT8,
+    "torch.bool": dt.BOOL,
+    "torch.float8_e4m3fn": dt.FP8E4M3FN,
+    "torch.float8_e5m2": dt.FP8E5M2,
+    "torch.float8_e8m0fnu": dt.FP8E8M0,
+    "torch.float4_e2m1fn_x2": dt.FP4,
 }
 """Argument dtypes a kernel can be specialised to (spec language 2.1)."""
 
@@ -27,7 +36,11 @@ class TensorMeta:
 
 def is_tensor(value: Any) -> bool:
     """True for torch tensors, without importing torch."""
-    return hasattr(value, "data_ptr") and str(getattr(value, "dtype", "")).startswith("torch.") and hasattr(value, "is_contiguous")
+    return (
+        hasattr(value, "data_ptr")
+        and str(getattr(value, "dtype", "")).startswith("torch.")
+        and hasattr(value, "is_contiguous")
+    )
 
 
 def tensor_meta(name: str, function: str, value: Any) -> TensorMeta:
@@ -43,10 +56,14 @@ def tensor_meta(name: str, function: str, value: Any) -> TensorMeta:
     dtype = TORCH_DTYPES.get(str(value.dtype))
     if dtype is None:
         known = ", ".join(sorted(k.removeprefix("torch.") for k in TORCH_DTYPES))
-        raise TypeError(f"@pl.jit function {function!r}: parameter {name!r} has dtype {value.dtype}; supported: {known}")
+        raise TypeError(
+            f"@pl.jit function {function!r}: parameter {name!r} has dtype {value.dtype}; supported: {known}"
+        )
     shape = tuple(value.shape)
     if dtype == dt.FP4:
         if not shape or shape[-1] <= 0:
-            raise TypeError(f"parameter {name!r}: a packed 4-bit tensor needs a positive runtime x2 carrier last dimension")
+            raise TypeError(
+                f"parameter {name!r}: a packed 4-bit tensor needs a positive runtime x2 carrier last dimension"
+            )
         shape = (*shape[:-1], shape[-1] * 2)
     return TensorMeta(shape, dtype)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from pypto.jit.decorator import JITFunction
 
 KIND_TYPES = {
-    "entry": (FunctionType.Orchestration, None, None), "host": (FunctionType.Opaque, Level.HOST, Role.Orchestrator),
-    "incore": (FunctionType.InCore, None, None), "opaque": (FunctionType.Opaque, None, None),
+    "entry": (FunctionType.Orchestration, None, None),
+    "host": (FunctionType.Opaque, Level.HOST, Role.Orchestrator),
+    "incore": (FunctionType.InCore, None, None),
+    "opaque": (FunctionType.Opaque, None, None),
     "inline": (FunctionType.Inline, None, None),
 }
 
@@ -41,7 +43,7 @@ class Specialisation:
         self._functions[main.name] = main
         return ir.Program(f"_jit_{self.entry.__name__}", dict(self._functions))
 
-    # --- context of the function parsers -----------------------------------------------------------------------------------
+    # --- context of the function parsers ---
 
     def method(self, name: str, args: list[ir.Expr]) -> ir.Function | None:
         if name in self._functions:
@@ -61,11 +63,15 @@ class Specialisation:
             self._functions.setdefault(target.name, target)
             return target
         if target.kind == "entry" and self.entry.kind != "host" or target.kind == "host":
-            raise ParserSyntaxError(f"a @pl.jit entry is called from a @pl.jit.host function only; {name!r} is one", span)
+            raise ParserSyntaxError(
+                f"a @pl.jit entry is called from a @pl.jit.host function only; {name!r} is one", span
+            )
         if target.__name__ in self._open:
             raise ParserSyntaxError(f"{name!r} calls itself; recursion is not part of the language", span)
         types = {p: self._argument_type(target, p, a, span) for p, a in zip(target.parameter_names, args)}
-        values = {p: a.value for p, a in zip(target.parameter_names, args) if isinstance(a, ir.Const) and a.value is not None}
+        values = {
+            p: a.value for p, a in zip(target.parameter_names, args) if isinstance(a, ir.Const) and a.value is not None
+        }
         key = (target.__name__, tuple(types.items()), tuple(values.items()))
         if key not in self._by_types:
             self._by_types[key] = self._specialised(target, types, values)
@@ -92,10 +98,13 @@ class Specialisation:
         if isinstance(have, ir.TensorType):
             axes = dynamic_axes(target)
             shape = tuple(
-                ir.as_dim(axes[name, k]) if (name, k) in axes else self._extent(name, k, d) for k, d in enumerate(have.shape)
+                ir.as_dim(axes[name, k]) if (name, k) in axes else self._extent(name, k, d)
+                for k, d in enumerate(have.shape)
             )
             distributed = have.distributed or inner is lt.DistributedTensor or getattr(inner, "distributed", False)
-            return ir.TensorType(shape, have.dtype, None if have.view is None or not have.view.valid_shape else None, distributed)
+            return ir.TensorType(
+                shape, have.dtype, None if have.view is None or not have.view.valid_shape else None, distributed
+            )
         if isinstance(have, ir.ScalarType) and inner is not None and not is_bare(inner):
             return to_type(inner)
         if isinstance(have, (ir.TileType, ir.NoneType)):
@@ -108,7 +117,7 @@ class Specialisation:
             return extent
         return ir.Symbol(f"{name}_extent{axis}")
 
-    # --- parsing -----------------------------------------------------------------------------------------------------------
+    # --- parsing ---
 
     def _params(self, target: JITFunction, types: dict[str, ir.Type], values: dict[str, Any]) -> list[ir.Param]:
         params = []

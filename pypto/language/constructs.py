@@ -15,7 +15,9 @@ class Construct:
         self.__name__, self.__doc__ = name, doc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"pl.{self.__name__} has a meaning only inside a kernel body, which is parsed and never executed")
+        raise RuntimeError(
+            f"pl.{self.__name__} has a meaning only inside a kernel body, which is parsed and never executed"
+        )
 
     def __repr__(self) -> str:
         return f"pl.{self.__name__}"
@@ -26,9 +28,32 @@ def operation_name(name: str) -> Construct:
     from pypto.ir import operations
 
     if name.startswith("__") or not operations.exists("pl", name):
-        near = operations.nearest("pl", name) if not name.startswith("__") else None
-        raise AttributeError(f"module 'pypto.language' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else ""))
-    return Construct(name, operations.summary("pl", name))
+        near = _nearest("pl", name)
+        raise AttributeError(
+            f"module 'pypto.language' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        )
+    return Construct(name, _summary("pl", name))
+
+
+def _spellings(namespace: str) -> list[str]:
+    from pypto.ir import operations
+
+    rows = (r.name.partition(".") for r in operations.rows())
+    return sorted({name for home, _, name in rows if namespace in ("pl", home)})
+
+
+def _nearest(namespace: str, name: str) -> str | None:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, _spellings(namespace), 1)), None)
+
+
+def _summary(namespace: str, name: str) -> str:
+    from pypto.ir import operations
+
+    homes = ("tile", "tensor", "system") if namespace == "pl" else (namespace,)
+    row = next((r for r in (operations.find(f"{home}.{name}") for home in homes) if r is not None), None)
+    return row.summary if row is not None else ""
 
 
 class Namespace:
@@ -47,12 +72,10 @@ class Namespace:
         namespace = self.__dict__.get("__name__", "")
         if name.startswith("__") or not operations.exists(namespace, name):
             raise AttributeError(f"pl.{namespace} has no operation {name!r}")
-        return Construct(f"{namespace}.{name}", operations.summary(namespace, name))
+        return Construct(f"{namespace}.{name}", _summary(namespace, name))
 
     def __dir__(self) -> list[str]:
-        from pypto.ir import operations
-
-        return sorted(operations.names(self.__name__))
+        return _spellings(self.__name__)
 
 
 range = Construct("range", "Ordinary loop: (stop), (start, stop) or (start, stop, step).")
@@ -72,6 +95,7 @@ at = Construct("at", "Scope that becomes one device kernel and one task.")
 cluster = Construct("cluster", "Scope that becomes one cube and vector group.")
 spmd = Construct("spmd", "One task over several blocks.")
 split_aiv = Construct("split_aiv", "Region executed by both vector cores of a cluster.")
+stage = Construct("stage", "Printer output: one copy of a pipelined loop body.")
 scope = Construct("scope", "Runtime scope.")
 manual_scope = Construct("manual_scope", "Runtime scope without inferred dependencies.")
 submit = Construct("submit", "Launch one task and take its id.")
@@ -82,7 +106,12 @@ split = Construct("split", "Split the vector part of a mixed kernel over two cor
 cross_core_slot = Construct("cross_core_slot", "Depth of the cube/vector hand-over ring.")
 optimizations = SimpleNamespace(split=split, cross_core_slot=cross_core_slot)
 adir = SimpleNamespace(
-    input="input", output="output", output_existing="output_existing", inout="inout", no_dep="no_dep", scalar="scalar",
+    input="input",
+    output="output",
+    output_existing="output_existing",
+    inout="inout",
+    no_dep="no_dep",
+    scalar="scalar",
     NAME_TO_DIRECTION={"scalar": 0, "input": 1, "output": 2, "output_existing": 3, "inout": 4, "no_dep": 5},
     DIRECTION_TO_NAME={0: "scalar", 1: "input", 2: "output", 3: "output_existing", 4: "inout", 5: "no_dep"},
 )

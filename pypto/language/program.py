@@ -58,8 +58,14 @@ def inline(function: Callable[..., Any]) -> InlineFunction:
 
 
 def function(
-    target: Callable[..., Any] | None = None, *, type: FunctionType = FunctionType.Opaque, level: Level | None = None,
-    role: Role | None = None, attrs: dict[str, Any] | None = None, auto_scope: bool = True, strict_ssa: bool = False,
+    target: Callable[..., Any] | None = None,
+    *,
+    type: FunctionType = FunctionType.Opaque,
+    level: Level | None = None,
+    role: Role | None = None,
+    attrs: dict[str, Any] | None = None,
+    auto_scope: bool = True,
+    strict_ssa: bool = False,
     external_source: str | None = None,
 ) -> Any:
     """Declare one function of a program; outside a ``@pl.program`` class it is parsed at once to an ``ir.Function``."""
@@ -67,7 +73,9 @@ def function(
     if attrs:
         import warnings
 
-        warnings.warn("attrs= on pl.function is deprecated; write pl.func_attr in the body", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "attrs= on pl.function is deprecated; write pl.func_attr in the body", DeprecationWarning, stacklevel=2
+        )
     if external_source is not None and type not in (FunctionType.AIC, FunctionType.AIV):
         raise ParserTypeError(f"external_source= needs type AIC or AIV, got {type}")
     names = caller_names(1)
@@ -125,7 +133,7 @@ class ProgramParser:
         """The single function of a declaration outside any class."""
         return self._function(name)
 
-    # --- context of the function parsers -----------------------------------------------------------------------------------
+    # --- context of the function parsers ---
 
     def method(self, name: str, args: list[ir.Expr]) -> ir.Function | None:
         if name in self._functions:
@@ -150,7 +158,7 @@ class ProgramParser:
             return None
         return Definition(name, self._source(name), environment_of(declaration.python, self._frame_names), False)
 
-    # --- parsing -----------------------------------------------------------------------------------------------------------
+    # --- parsing ---
 
     def _source(self, name: str) -> Source:
         if name not in self._sources:
@@ -196,7 +204,12 @@ class ProgramParser:
             if annotation is None:
                 raise ParserTypeError(f"parameter {name!r} has no annotation", source.span(node))
             direction, inner = split_direction(annotation)
-            if is_bare(inner) or not hasattr(inner, "dtype") and not isinstance(inner, type) and not hasattr(inner, "items"):
+            if (
+                is_bare(inner)
+                or not hasattr(inner, "dtype")
+                and not isinstance(inner, type)
+                and not hasattr(inner, "items")
+            ):
                 raise ParserTypeError(
                     f"parameter {name!r} needs a complete type such as pl.Tensor[[64, 64], pl.FP32]", source.span(node)
                 )
@@ -210,22 +223,48 @@ class ProgramParser:
         return params
 
     def _callback(
-        self, name: str, tree: ast.FunctionDef, params: list[ir.Param], returns: tuple[ir.Type, ...] | None,
-        options: FunctionOptions, source: Source,
+        self,
+        name: str,
+        tree: ast.FunctionDef,
+        params: list[ir.Param],
+        returns: tuple[ir.Type, ...] | None,
+        options: FunctionOptions,
+        source: Source,
     ) -> ir.Function:
         """A HOST-level sub-worker: the body stays Python (spec language 3.6)."""
-        declared_only = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
-        attrs = {"python": self._declarations[name].python, "required": declared_only, "source": source.text, "returns": ()}
-        return ir.Function(name, params, [], options.type, options.level, options.role, returns or (), attrs, False, source.span(tree))
+        declared_only = (
+            len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
+        )
+        attrs = {
+            "python": self._declarations[name].python,
+            "required": declared_only,
+            "source": source.text,
+            "returns": (),
+        }
+        return ir.Function(
+            name, params, [], options.type, options.level, options.role, returns or (), attrs, False, source.span(tree)
+        )
 
     def _external(
-        self, name: str, params: list[ir.Param], returns: tuple[ir.Type, ...] | None, declaration: FunctionDeclaration,
+        self,
+        name: str,
+        params: list[ir.Param],
+        returns: tuple[ir.Type, ...] | None,
+        declaration: FunctionDeclaration,
         source: Source,
     ) -> ir.Function:
         attrs = {"external_source": declaration.external_source, "returns": ()}
         return ir.Function(
-            name, params, [], declaration.options.type, declaration.options.level, declaration.options.role,
-            returns or (), attrs, True, source.span(source.tree),
+            name,
+            params,
+            [],
+            declaration.options.type,
+            declaration.options.level,
+            declaration.options.role,
+            returns or (),
+            attrs,
+            True,
+            source.span(source.tree),
         )
 
 
@@ -242,7 +281,9 @@ def evaluated_annotations(python: Callable[..., Any], environment: Environment, 
             try:
                 value = eval(value, dict(environment.as_dict()))
             except Exception as e:
-                raise ParserTypeError(f"the annotation of {name!r} cannot be evaluated: {e}", source.span(source.tree)) from e
+                raise ParserTypeError(
+                    f"the annotation of {name!r} cannot be evaluated: {e}", source.span(source.tree)
+                ) from e
         found[name] = value
     return found
 

@@ -1,6 +1,7 @@
 """Types as an author writes them: annotations, dynamic dimensions, views (spec language 2).
 
-These objects exist while Python evaluates a signature; :mod:`pypto.language.parser.annotations` turns them into IR types.
+These objects exist while Python evaluates a signature; :mod:`pypto.language.parser.annotations` turns them into IR
+types.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class _TensorMeta(type):
     def __getitem__(cls, items: Any) -> TensorSpec:
         return TensorSpec(*_shape_and_rest(f"pl.{cls.__name__}", items, 2), distributed=cls.distributed)
 
-    def __call__(cls, *items: Any) -> TensorSpec:  # type: ignore[override]
+    def __call__(cls, *items: Any) -> TensorSpec:
         return cls[items]
 
 
@@ -171,7 +172,7 @@ class _TileMeta(type):
     def __getitem__(cls, items: Any) -> TileSpec:
         return TileSpec(*_shape_and_rest("pl.Tile", items, 2))
 
-    def __call__(cls, *items: Any) -> TileSpec:  # type: ignore[override]
+    def __call__(cls, *items: Any) -> TileSpec:
         return cls[items]
 
 
@@ -185,7 +186,7 @@ class _ScalarMeta(type):
             raise TypeError(f"pl.Scalar takes a dtype such as pl.INT32, got {dtype!r}")
         return ScalarSpec(dtype)
 
-    def __call__(cls, dtype: Any) -> ScalarSpec:  # type: ignore[override]
+    def __call__(cls, dtype: Any) -> ScalarSpec:
         return cls[dtype]
 
 
@@ -213,7 +214,7 @@ class _TupleMeta(type):
     def __getitem__(cls, items: Any) -> TupleSpec:
         return TupleSpec(items if isinstance(items, tuple) else (items,))
 
-    def __call__(cls, items: Any) -> TupleSpec:  # type: ignore[override]
+    def __call__(cls, items: Any) -> TupleSpec:
         return TupleSpec(tuple(items))
 
 

@@ -15,7 +15,8 @@ def rnd(*shape, seed=0, dtype=torch.float32, scale=1.0):
     return (torch.randn(*shape, generator=g) * scale).to(dtype)
 
 
-# --- loops with explicit state -----------------------------------------------------------------------------------------
+# --- loops with explicit state ---
+
 
 @pl.program
 class ExplicitState:
@@ -67,7 +68,7 @@ def test_while_with_a_simultaneous_assignment(n):
 def state_machine(x: pl.Tensor[[8, 16], pl.FP32], y: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
     with pl.at(level=pl.Level.CORE_GROUP):
         left0 = 5
-        for (left, row) in pl.while_(init_values=(left0, 0)):
+        for left, row in pl.while_(init_values=(left0, 0)):
             pl.cond(left > 0)
             pl.store(pl.mul(pl.load(x, [row, 0], [1, 16]), 2.0), [row, 0], y)
             left_end, row_end = pl.yield_(left - 1, row + 1)
@@ -137,7 +138,8 @@ def test_pipeline_with_a_remainder(trips, stage):
     torch.testing.assert_close(y, x.sum(0, keepdim=True), rtol=1e-5, atol=1e-5)
 
 
-# --- functions ---------------------------------------------------------------------------------------------------------
+# --- functions ---
+
 
 @pl.inline
 def halve_then_add(u, v):
@@ -147,13 +149,17 @@ def halve_then_add(u, v):
 @pl.program
 class UsesInline:
     @pl.function(type=pl.FunctionType.InCore)
-    def work(self, a: pl.Tensor[[16, 16], pl.FP32], b: pl.Tensor[[16, 16], pl.FP32], c: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+    def work(
+        self, a: pl.Tensor[[16, 16], pl.FP32], b: pl.Tensor[[16, 16], pl.FP32], c: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
         x = pl.load(a, [0, 0], [16, 16])
         y = pl.load(b, [0, 0], [16, 16])
         return pl.store(halve_then_add(x, halve_then_add(y, x)), [0, 0], c)
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[16, 16], pl.FP32], b: pl.Tensor[[16, 16], pl.FP32], c: pl.Out[pl.Tensor[[16, 16], pl.FP32]]) -> pl.Tensor[[16, 16], pl.FP32]:
+    def main(
+        self, a: pl.Tensor[[16, 16], pl.FP32], b: pl.Tensor[[16, 16], pl.FP32], c: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+    ) -> pl.Tensor[[16, 16], pl.FP32]:
         c = self.work(a, b, c)
         return c
 
@@ -172,7 +178,9 @@ def scaled_rows(x: pl.Tensor, y: pl.Tensor, factor: pl.Scalar[pl.FP32]):
 
 
 @pl.jit
-def twice_inlined(x: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]], z: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def twice_inlined(
+    x: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]], z: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
     y = scaled_rows(x, y, 2.0)
     z = scaled_rows(y, z, 3.0)
     return y, z
@@ -218,7 +226,9 @@ def shapes_from_parameters(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         t = pl.load(x, [0, 0], [R, half])
         u = pl.load(x, [0, half], [R, half])
-        y[:, 0:half] = pl.create_tensor([R, half], dtype=x.dtype) if False else pl.create_tensor([R, half], dtype=x.dtype)
+        y[:, 0:half] = (
+            pl.create_tensor([R, half], dtype=x.dtype) if False else pl.create_tensor([R, half], dtype=x.dtype)
+        )
     return y
 
 
@@ -246,20 +256,27 @@ def test_shape_of_a_parameter():
     torch.testing.assert_close(y, torch.cat([x[:, 16:], x[:, :16]], 1))
 
 
-# --- several kernels, tasks, ids ---------------------------------------------------------------------------------------
+# --- several kernels, tasks, ids ---
+
 
 @pl.program
 class TaskGraph:
     @pl.function(type=pl.FunctionType.InCore)
-    def leaf(self, x: pl.Tensor[[64, 16], pl.FP32], part: pl.Out[pl.Tensor[[64, 16], pl.FP32]], i: pl.Scalar[pl.INDEX]) -> pl.Tensor[[64, 16], pl.FP32]:
+    def leaf(
+        self, x: pl.Tensor[[64, 16], pl.FP32], part: pl.Out[pl.Tensor[[64, 16], pl.FP32]], i: pl.Scalar[pl.INDEX]
+    ) -> pl.Tensor[[64, 16], pl.FP32]:
         return pl.store(pl.exp(pl.load(x, [i * 16, 0], [16, 16])), [i * 16, 0], part)
 
     @pl.function(type=pl.FunctionType.InCore)
-    def join(self, part: pl.Tensor[[64, 16], pl.FP32], out: pl.Out[pl.Tensor[[1, 16], pl.FP32]]) -> pl.Tensor[[1, 16], pl.FP32]:
+    def join(
+        self, part: pl.Tensor[[64, 16], pl.FP32], out: pl.Out[pl.Tensor[[1, 16], pl.FP32]]
+    ) -> pl.Tensor[[1, 16], pl.FP32]:
         return pl.store(pl.col_sum(pl.load(part, [0, 0], [64, 16])), [0, 0], out)
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[64, 16], pl.FP32], out: pl.Out[pl.Tensor[[1, 16], pl.FP32]]) -> pl.Tensor[[1, 16], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[64, 16], pl.FP32], out: pl.Out[pl.Tensor[[1, 16], pl.FP32]]
+    ) -> pl.Tensor[[1, 16], pl.FP32]:
         part = pl.create_tensor([64, 16], dtype=pl.FP32)
         with pl.manual_scope():
             ids = pl.array.create(4, pl.TASK_ID)
@@ -328,7 +345,9 @@ def test_spmd_forms():
 
 
 @pl.jit
-def predicated(x: pl.Tensor[[16, 16], pl.FP32], active: pl.Tensor[[1, 8], pl.INT32], y: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]):
+def predicated(
+    x: pl.Tensor[[16, 16], pl.FP32], active: pl.Tensor[[1, 8], pl.INT32], y: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]
+):
     with pl.spmd(1, predicate=active[0, 2] > 0, name_hint="extra"):
         lane = pl.get_block_idx()
         y[lane * 16 : lane * 16 + 16, :] = pl.neg(x)
@@ -344,7 +363,8 @@ def test_predicate(flag):
     torch.testing.assert_close(y, -x if flag else torch.full((16, 16), 7.0))
 
 
-# --- values that cross scopes ------------------------------------------------------------------------------------------
+# --- values that cross scopes ---
+
 
 @pl.jit
 def created_in_a_scope(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
@@ -365,7 +385,9 @@ def test_a_tensor_computed_in_one_scope_is_read_in_another():
 
 
 @pl.jit
-def reads_an_element(x: pl.Tensor[[16, 16], pl.FP32], at: pl.Tensor[[1, 4], pl.INT32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+def reads_an_element(
+    x: pl.Tensor[[16, 16], pl.FP32], at: pl.Tensor[[1, 4], pl.INT32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+):
     row = pl.read(at, [0, 1])
     with pl.at(level=pl.Level.CORE_GROUP):
         scale = pl.read(x, [row, 3])
@@ -384,11 +406,14 @@ def test_scalars_read_from_tensors():
     torch.testing.assert_close(y, want)
 
 
-# --- mixed kernels -----------------------------------------------------------------------------------------------------
+# --- mixed kernels ---
+
 
 @pl.jit
 def linear_relu(
-    x: pl.Tensor[[32, 64], pl.FP16], w: pl.Tensor[[64, 48], pl.FP16], y: pl.Out[pl.Tensor[[32, 48], pl.FP32]],
+    x: pl.Tensor[[32, 64], pl.FP16],
+    w: pl.Tensor[[64, 48], pl.FP16],
+    y: pl.Out[pl.Tensor[[32, 48], pl.FP32]],
 ):
     with pl.at(level=pl.Level.CORE_GROUP):
         h = pl.matmul(x, w, out_dtype=pl.FP32)
@@ -405,7 +430,9 @@ def test_cube_then_vector_in_one_scope(platform):
 
 @pl.jit
 def attention_block(
-    q: pl.Tensor[[16, 64], pl.FP16], k: pl.Tensor[[32, 64], pl.FP16], v: pl.Tensor[[32, 64], pl.FP16],
+    q: pl.Tensor[[16, 64], pl.FP16],
+    k: pl.Tensor[[32, 64], pl.FP16],
+    v: pl.Tensor[[32, 64], pl.FP16],
     o: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
 ):
     with pl.at(level=pl.Level.CORE_GROUP):
@@ -452,12 +479,17 @@ def k_loop(a: pl.Tensor[[32, 256], pl.BF16], b: pl.Tensor[[256, 32], pl.BF16], c
 
 
 def test_matmul_acc_with_init_cond():
-    a, b, c = rnd(32, 256, dtype=torch.bfloat16), rnd(256, 32, seed=1, dtype=torch.bfloat16), torch.zeros(32, 32, dtype=torch.bfloat16)
+    a, b, c = (
+        rnd(32, 256, dtype=torch.bfloat16),
+        rnd(256, 32, seed=1, dtype=torch.bfloat16),
+        torch.zeros(32, 32, dtype=torch.bfloat16),
+    )
     k_loop(a, b, c, config=SIM)
     torch.testing.assert_close(c.float(), a.float() @ b.float(), rtol=1e-2, atol=1e-1)
 
 
-# --- text form ---------------------------------------------------------------------------------------------------------
+# --- text form ---
+
 
 @pytest.mark.parametrize("program", [ExplicitState, UsesInline, TaskGraph, Chained], ids=lambda p: p.name)
 def test_text_form_is_a_fixed_point(program):
@@ -466,10 +498,17 @@ def test_text_form_is_a_fixed_point(program):
     assert pl.parse(text).as_python() == text
 
 
-@pytest.mark.parametrize("kernel,shapes", [
-    (spmd_blocks, [(512, 32)] * 2), (spmd_with, [(512, 32)] * 2), (twice_inlined, [(32, 32)] * 3),
-    (created_in_a_scope, [(16, 32)] * 2), (skipping, [(16, 16)] * 2),
-], ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(
+    "kernel,shapes",
+    [
+        (spmd_blocks, [(512, 32)] * 2),
+        (spmd_with, [(512, 32)] * 2),
+        (twice_inlined, [(32, 32)] * 3),
+        (created_in_a_scope, [(16, 32)] * 2),
+        (skipping, [(16, 16)] * 2),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
 def test_text_form_of_lowered_kernels(kernel, shapes):
     lowered = kernel.lower(*(torch.zeros(*s) for s in shapes))
     assert pl.parse(lowered.as_python()) == lowered

@@ -93,7 +93,9 @@ def _add_group(result: Build, function: ir.Function, program: ir.Program) -> Non
         raise CompileError(f"group {function.name!r} calls no AIC or AIV function", function.span)
     lanes = 2 if function.attrs.get("dual_aiv_dispatch") or members.count(aiv or "") == 2 else 1
     result.groups[identifier(function.name)] = {
-        "aic": identifier(aic) if aic else None, "aiv": identifier(aiv) if aiv else None, "lanes": lanes,
+        "aic": identifier(aic) if aic else None,
+        "aiv": identifier(aiv) if aiv else None,
+        "lanes": lanes,
     }
 
 

@@ -11,17 +11,62 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from pypto.ir.lowering.instructions import Branch, Instruction, Kernel, Loop, Node, Register, Tile, WhileLoop, instructions
+from pypto.ir.lowering.instructions import (
+    Branch,
+    Instruction,
+    Kernel,
+    Loop,
+    Node,
+    Register,
+    Tile,
+    WhileLoop,
+    instructions,
+)
 
 Core = Literal["aic", "aiv"]
 CUBE_SPACES = ("mat", "left", "right", "acc", "bias", "leftscale", "rightscale")
 PURE = {
-    "smov", "sadd", "ssub", "smul", "sdiv", "sfloordiv", "smod", "sshl", "sshr", "sand", "sor", "sxor", "smin", "smax",
-    "sneg", "snot", "sabs", "slt", "sle", "seq", "sne", "sgt", "sge", "land", "lor", "lnot", "scvt", "sselect", "dim",
-    "sload", "aget", "sblockidx", "sblocknum", "ssubblock",
+    "smov",
+    "sadd",
+    "ssub",
+    "smul",
+    "sdiv",
+    "sfloordiv",
+    "smod",
+    "sshl",
+    "sshr",
+    "sand",
+    "sor",
+    "sxor",
+    "smin",
+    "smax",
+    "sneg",
+    "snot",
+    "sabs",
+    "slt",
+    "sle",
+    "seq",
+    "sne",
+    "sgt",
+    "sge",
+    "land",
+    "lor",
+    "lnot",
+    "scvt",
+    "sselect",
+    "dim",
+    "sload",
+    "aget",
+    "sblockidx",
+    "sblocknum",
+    "ssubblock",
 }
 SIDES: dict[str, Core] = {
-    "tpush_to_aiv": "aic", "tpop_from_aiv": "aic", "tfree_to_aiv": "aic", "tpush_to_aic": "aiv", "tpop_from_aic": "aiv",
+    "tpush_to_aiv": "aic",
+    "tpop_from_aiv": "aic",
+    "tfree_to_aiv": "aic",
+    "tpush_to_aic": "aiv",
+    "tpop_from_aic": "aiv",
     "tfree_to_aic": "aiv",
 }
 
@@ -49,7 +94,15 @@ def separate(kernel: Kernel) -> list[Kernel]:
     body = crossings.rewrite(kernel.body)
     members = []
     for core in ("aic", "aiv"):
-        part = Kernel(f"{kernel.name}_{core}", core, list(kernel.params), [], list(kernel.tiles), dict(kernel.tensors), dict(kernel.arrays))
+        part = Kernel(
+            f"{kernel.name}_{core}",
+            core,
+            list(kernel.params),
+            [],
+            list(kernel.tiles),
+            dict(kernel.tensors),
+            dict(kernel.arrays),
+        )
         part.body = without_dead_scalars(list(_kept(body, core)))
         members.append(part)
     return members
@@ -71,7 +124,9 @@ class _Crossings:
             elif isinstance(node, WhileLoop):
                 result.append(replace(node, head=self.rewrite(node.head), body=self.rewrite(node.body)))
             elif isinstance(node, Branch):
-                result.append(replace(node, then_body=self.rewrite(node.then_body), else_body=self.rewrite(node.else_body)))
+                result.append(
+                    replace(node, then_body=self.rewrite(node.then_body), else_body=self.rewrite(node.else_body))
+                )
             else:
                 result.append(node)
         return result
@@ -93,7 +148,14 @@ def _kept(body: list[Node], core: Core) -> Iterator[Node]:
     for node in body:
         if isinstance(node, Instruction):
             wanted = sides(node)
-            if wanted == {core} or (not wanted and (core == "aiv" or node.mnemonic.partition(".")[0] in PURE | {"aset", "view", "reshape", "permute", "reinterpret", "setvalid"})):
+            if wanted == {core} or (
+                not wanted
+                and (
+                    core == "aiv"
+                    or node.mnemonic.partition(".")[0]
+                    in PURE | {"aset", "view", "reshape", "permute", "reinterpret", "setvalid"}
+                )
+            ):
                 yield node
         elif isinstance(node, Loop):
             inner = list(_kept(node.body, core))
@@ -142,7 +204,9 @@ def _live(body: list[Node], used: set[str]) -> Iterator[Node]:
         elif isinstance(node, WhileLoop):
             yield replace(node, head=list(_live(node.head, used)), body=list(_live(node.body, used)))
         elif isinstance(node, Branch):
-            yield replace(node, then_body=list(_live(node.then_body, used)), else_body=list(_live(node.else_body, used)))
+            yield replace(
+                node, then_body=list(_live(node.then_body, used)), else_body=list(_live(node.else_body, used))
+            )
         else:
             yield node
 

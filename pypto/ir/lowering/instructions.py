@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from pypto.ir.dtype import DataType
 from pypto.ir.span import UNKNOWN_SPAN, Span
@@ -19,13 +19,13 @@ class Tile:
     cols: int
     dtype: DataType
     space: str
-    stride: int = 0                          # elements between rows; 0: cols
-    valid: tuple[int, int] | None = None     # static partial valid shape
+    stride: int = 0  # elements between rows; 0: cols
+    valid: tuple[int, int] | None = None  # static partial valid shape
     root: Tile | None = None
     offset_bytes: int = 0
-    allocation: str | None = None            # name of a declared allocation
+    allocation: str | None = None  # name of a declared allocation
     slots: int = 1
-    slot: Any = None                         # slot operand of a declared allocation
+    slot: Any = None  # slot operand of a declared allocation
     stage: tuple[tuple[Any, int], ...] = ()  # (pipeline loop, copy) around its definition
     address: int = -1
 
@@ -75,7 +75,7 @@ class KernelRef:
     name: str
 
 
-Operand = Union[Tile, Register, TensorRef, ArrayRef, KernelRef, int, float, tuple]
+Operand = Tile | Register | TensorRef | ArrayRef | KernelRef | int | float | tuple
 
 
 @dataclass(eq=False)
@@ -120,11 +120,11 @@ class Branch:
 
 @dataclass(eq=False)
 class Jump:
-    kind: str                                # break, continue, ret
+    kind: str  # break, continue, ret
     span: Span = UNKNOWN_SPAN
 
 
-Node = Union[Instruction, Loop, WhileLoop, Branch, Jump]
+Node = Instruction | Loop | WhileLoop | Branch | Jump
 
 
 def nested(node: Node) -> Iterator[list[Node]]:
@@ -165,7 +165,7 @@ class Kernel:
     """One program of one core kind."""
 
     name: str
-    core: str                                # aic or aiv
+    core: str  # aic or aiv
     params: list[KernelParam]
     body: list[Node]
     tiles: list[Tile] = field(default_factory=list)

@@ -6,13 +6,27 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
+from pypto.ir.dtype import INT64
 from pypto.ir.enums import MemorySpace, ParamDirection
 from pypto.ir.errors import CompileError, Error
+from pypto.ir.lowering.distributed import RankLowering
 from pypto.ir.lowering.instructions import (
-    ArrayRef, Branch, Instruction, Jump, Kernel, KernelParam, Loop, Node, Register, TensorRef, Tile, WhileLoop,
+    ArrayRef,
+    Branch,
+    Instruction,
+    Jump,
+    Kernel,
+    KernelParam,
+    Loop,
+    Node,
+    Register,
+    TensorRef,
+    Tile,
+    WhileLoop,
 )
-from pypto.ir.lowering.scalars import ScalarLowering, identifier
+from pypto.ir.lowering.scalars import ScalarLowering, constant_int, identifier
 from pypto.ir.operations import dims
+from pypto.ir.operations.distributed import COMM_CTX
 
 DIRECTIONS = {ParamDirection.In: "in", ParamDirection.Out: "out", ParamDirection.InOut: "inout"}
 VIEW_OPS = ("tensor.slice", "tensor.reshape", "tensor.transpose", "tensor.view", "tensor.reinterpret_view")
@@ -24,15 +38,21 @@ def kernel_params(function: ir.Function) -> list[KernelParam]:
     for p in function.params:
         if isinstance(p.type, ir.TensorType):
             shape = tuple(d if isinstance(d, int) else -1 for d in p.type.shape)
-            params.append(KernelParam(identifier(p.name), p.type.dtype, shape, DIRECTIONS[p.direction], p.type.distributed))
+            params.append(
+                KernelParam(identifier(p.name), p.type.dtype, shape, DIRECTIONS[p.direction], p.type.distributed)
+            )
         elif isinstance(p.type, ir.ScalarType):
             params.append(KernelParam(identifier(p.name), p.type.dtype, None, "in"))
+        elif p.type == COMM_CTX:
+            params.append(KernelParam(identifier(p.name), INT64, None, "in"))
         else:
-            raise CompileError(f"parameter {p.name!r} of {function.name!r} cannot cross a kernel boundary", function.span)
+            raise CompileError(
+                f"parameter {p.name!r} of {function.name!r} cannot cross a kernel boundary", function.span
+            )
     return params
 
 
-class KernelLowering(ScalarLowering):
+class KernelLowering(RankLowering):
     """Lowers one placed function; the result still mixes cube and vector instructions."""
 
     def __init__(self, function: ir.Function):
@@ -50,10 +70,17 @@ class KernelLowering(ScalarLowering):
         body: list[Node] = []
         self.block = body
         self._statements(self.function.body)
-        return Kernel(identifier(self.function.name), "", kernel_params(self.function), self._prologue + body, self._all,
-                      self.tensors, self.arrays)
+        return Kernel(
+            identifier(self.function.name),
+            "",
+            kernel_params(self.function),
+            self._prologue + body,
+            self._all,
+            self.tensors,
+            self.arrays,
+        )
 
-    # --- registers ---------------------------------------------------------------------------------------------------------
+    # --- registers ---
 
     def _unique(self, base: str) -> str:
         base, number = identifier(base), 0
@@ -98,7 +125,9 @@ class KernelLowering(ScalarLowering):
         """The register that holds ``expr``."""
         if isinstance(expr, ir.Var):
             if expr.name not in self.tiles:
-                raise CompileError(f"{expr.name!r} is read before it has a value", expr.span if expr.span.line else self.span)
+                raise CompileError(
+                    f"{expr.name!r} is read before it has a value", expr.span if expr.span.line else self.span
+                )
             return self.tiles[expr.name]
         if isinstance(expr, ir.TupleItem) and isinstance(expr.value, ir.Var):
             return self.tuples[expr.value.name][expr.index]
@@ -122,7 +151,7 @@ class KernelLowering(ScalarLowering):
     def element_source(self, expr: ir.Expr) -> Any:
         return self.tile_of(expr) if isinstance(expr.type, ir.TileType) else self.tensor(expr)
 
-    # --- statements --------------------------------------------------------------------------------------------------------
+    # --- statements ---
 
     def _statements(self, body: list[ir.Stmt]) -> None:
         for stmt in body:
@@ -136,7 +165,8 @@ class KernelLowering(ScalarLowering):
             self.span = saved
 
     def _nested(self, body: list[ir.Stmt]) -> list[Node]:
-        saved, inner = self.block, []
+        inner: list[Node] = []
+        saved = self.block
         self.block = inner
         self._statements(body)
         self.block = saved
@@ -203,7 +233,14 @@ class KernelLowering(ScalarLowering):
             first = call.arguments["tensor" if call.op == "tensor.write" else "tile"]
             source = self.element_source(first)
             touched = (source,) if isinstance(source, Tile) else ()
-            self.emit("sstore", source, self.operand_list(call.arguments["indices"]), self.scalar(call.arguments["value"]), writes=touched, reads=touched)
+            self.emit(
+                "sstore",
+                source,
+                self.operand_list(call.arguments["indices"]),
+                self.scalar(call.arguments["value"]),
+                writes=touched,
+                reads=touched,
+            )
             return
         if isinstance(call.type, ir.TileType):
             self._call_tile("value", call)
@@ -212,6 +249,8 @@ class KernelLowering(ScalarLowering):
 
     def effect(self, call: ir.Call) -> None:
         """An operation without a tile result: stores, barriers, transfers."""
+        if self.rank_effect(call):
+            return
         lowered = operations.instruction_of(call)
         if lowered is None:
             raise CompileError(f"{call.op} cannot run in a kernel", self.span)
@@ -219,16 +258,21 @@ class KernelLowering(ScalarLowering):
         operands = head + [self.operand(o) for o in lowered.operands]
         self._instruction(lowered.instruction, operands, {**lowered.attributes, **matrix_attributes(call)}, ())
 
-    def _instruction(self, mnemonic: str, operands: list[Any], attributes: dict[str, Any], writes: tuple[Tile, ...], **fields: Any) -> None:
+    def _instruction(
+        self, mnemonic: str, operands: list[Any], attributes: dict[str, Any], writes: tuple[Tile, ...], **fields: Any
+    ) -> None:
         reads = tuple(o for o in operands if isinstance(o, Tile) and o not in writes)
         self.emit(mnemonic, *operands, attributes=attributes, writes=writes, reads=reads, **fields)
 
     def _on_for(self, stmt: ir.For) -> None:
         start, stop, step = self.scalar(stmt.start), self.scalar(stmt.stop), self.scalar(stmt.step)
-        self.block.append(Loop(Register(identifier(stmt.var.name)), start, stop, step, self._nested(stmt.body), self.span))
+        self.block.append(
+            Loop(Register(identifier(stmt.var.name)), start, stop, step, self._nested(stmt.body), self.span)
+        )
 
     def _on_while(self, stmt: ir.While) -> None:
-        saved, head = self.block, []
+        head: list[Node] = []
+        saved = self.block
         self.block = head
         condition = self.scalar(stmt.condition)
         self.block = saved
@@ -254,7 +298,7 @@ class KernelLowering(ScalarLowering):
         self._statements(stmt.body)
         self._stage = saved
 
-    # --- tile operations ---------------------------------------------------------------------------------------------------
+    # --- tile operations ---
 
     def _call_tile(self, name: str, call: ir.Call, declared: ir.TileType | None = None) -> Tile:
         handler = getattr(self, f"_{call.op.replace('.', '_')}", None)
@@ -271,8 +315,14 @@ class KernelLowering(ScalarLowering):
             result = self._alias(name, owner, kind)
             self.set_valid(result, kind)
             reads = tuple(o for o in operands if isinstance(o, Tile))
-            self.emit(lowered.instruction, owner if result.valid == owner.valid else result, *operands,
-                      attributes={**lowered.attributes, **matrix_attributes(call)}, writes=(owner,), reads=(owner, *reads))
+            self.emit(
+                lowered.instruction,
+                owner if result.valid == owner.valid else result,
+                *operands,
+                attributes={**lowered.attributes, **matrix_attributes(call)},
+                writes=(owner,),
+                reads=(owner, *reads),
+            )
             return result
         result = self.new_tile(name, declared if declared is not None and declared.memref is not None else kind)
         self.set_valid(result, kind)
@@ -290,8 +340,16 @@ class KernelLowering(ScalarLowering):
         self._instruction(lowered.instruction, [*results, *operands], dict(lowered.attributes), tuple(results))
         self.tuples[target.name] = results
 
-    def _alias(self, name: str, owner: Tile, kind: ir.TileType, offset_bytes: int = 0, stride: int | None = None) -> Tile:
-        return self.new_tile(name, kind_in(kind, owner.space), root=owner, offset_bytes=offset_bytes, stride=owner.stride if stride is None else stride)
+    def _alias(
+        self, name: str, owner: Tile, kind: ir.TileType, offset_bytes: int = 0, stride: int | None = None
+    ) -> Tile:
+        return self.new_tile(
+            name,
+            kind_in(kind, owner.space),
+            root=owner,
+            offset_bytes=offset_bytes,
+            stride=owner.stride if stride is None else stride,
+        )
 
     def _tile_create(self, name: str, call: ir.Call) -> Tile:
         kind = call.type
@@ -384,7 +442,9 @@ def flat_valid(shape: tuple[int, ...], valid: tuple[ir.Dim, ...], span: Any) -> 
     rows: ir.Dim = 1
     for position, (extent, good) in enumerate(lead):
         if good != extent and any(v != 1 for _, v in lead[:position]):
-            raise CompileError(f"valid shape {list(map(str, valid))} of a {list(shape)} tile is not a range of rows", span)
+            raise CompileError(
+                f"valid shape {list(map(str, valid))} of a {list(shape)} tile is not a range of rows", span
+            )
         rows = dims.mul(rows, good)
     return rows, valid[-1] if valid else 1
 
@@ -424,13 +484,17 @@ def emit_view(lowering: ScalarLowering, target: TensorRef, value: ir.Expr) -> No
         full_shape = (*([1] * lead), *shape)
         full_offset = offset if len(offset) == len(full_shape) else (*([0] * lead), *offset)
         dropped = tuple(range(lead)) + tuple(int(d) + lead for d in arguments.get("drop_dims") or ())
-        lowering.emit("view", target, base, lowering.operand_list(full_offset), lowering.operand_list(full_shape), dropped)
+        lowering.emit(
+            "view", target, base, lowering.operand_list(full_offset), lowering.operand_list(full_shape), dropped
+        )
     elif value.op == "tensor.transpose":
         rank = len(kind.shape)
-        axes = [int(ir.as_dim(arguments[n]) if isinstance(arguments[n], ir.Expr) else arguments[n]) % rank for n in ("axis1", "axis2")]  # type: ignore[arg-type]
+        axes = [constant_int(arguments[n]) % rank for n in ("axis1", "axis2")]
         lowering.emit("permute", target, base, *axes)
     elif value.op == "tensor.reinterpret_view":
-        lowering.emit("reinterpret", target, base, lowering.operand_list(kind.shape), attributes={"dtype": kind.dtype.to_string()})
+        lowering.emit(
+            "reinterpret", target, base, lowering.operand_list(kind.shape), attributes={"dtype": kind.dtype.to_string()}
+        )
     elif value.op == "tensor.view" and arguments.get("layout") is not None and arguments.get("shape") is None:
         rank = len(kind.shape)
         lowering.emit("permute", target, base, rank - 2, rank - 1)

@@ -17,7 +17,7 @@ class Interference:
         self.edges: dict[Tile, set[Tile]] = defaultdict(set)
         self.copies: list[tuple[Tile, Tile]] = []
         self.shares: list[tuple[Tile, Tile]] = []
-        self._loops: list[tuple[Live, Live]] = []        # (live at continue, live at break)
+        self._loops: list[tuple[Live, Live]] = []  # (live at continue, live at break)
         self.final = False
 
     def of(self, body: list[Node]) -> Interference:
@@ -31,7 +31,7 @@ class Interference:
             self.edges[a].add(b)
             self.edges[b].add(a)
 
-    # --- liveness ----------------------------------------------------------------------------------------------------------
+    # --- liveness ---
 
     def _block(self, body: list[Node], live: Live) -> Live:
         for node in reversed(body):
@@ -115,7 +115,7 @@ def same_loop_stages(tiles: Iterable[Tile]) -> list[tuple[Tile, Tile]]:
     ordered = [t for t in tiles if t.stage]
     for position, a in enumerate(ordered):
         stages = dict(a.stage)
-        for b in ordered[position + 1:]:
+        for b in ordered[position + 1 :]:
             if any(stages.get(loop, copy) != copy for loop, copy in b.stage):
                 pairs.append((a, b))
     return pairs

@@ -14,7 +14,7 @@ from pypto.ir.span import Span
 class Space:
     """Capacity and allocation alignment of one memory space of the chip."""
 
-    name: str                                # as an author writes it: Vec, Mat, ...
+    name: str  # as an author writes it: Vec, Mat, ...
     capacity_bytes: int
     alignment_bytes: int
 
@@ -30,7 +30,8 @@ def plan(kernel: Kernel, spaces: dict[str, Space], span: Span) -> None:
     for pair in found.copies:
         groups.merge(*pair)
     for pair in found.shares:
-        groups.merge(*pair) or found.connect(*pair)
+        if not groups.merge(*pair):
+            found.connect(*pair)
     buffers = list(dict.fromkeys(t.buffer for t in kernel.tiles if t in used))
     separate = same_loop_stages(buffers)
     for name in dict.fromkeys(t.space for t in buffers):
@@ -84,8 +85,14 @@ class _Groups:
 
 
 def _place_space(
-    kernel: Kernel, name: str, members: list[Tile], groups: _Groups, found: Interference,
-    separate: list[tuple[Tile, Tile]], spaces: dict[str, Space], span: Span,
+    kernel: Kernel,
+    name: str,
+    members: list[Tile],
+    groups: _Groups,
+    found: Interference,
+    separate: list[tuple[Tile, Tile]],
+    spaces: dict[str, Space],
+    span: Span,
 ) -> None:
     space = spaces[name]
     leaders = list(dict.fromkeys(groups.leader(t) for t in members))
@@ -140,8 +147,12 @@ def _first_fit(leaders: list[Tile], conflicts: dict[Tile, set[Tile]], space: Spa
             tile.address = declared[tile.allocation].address
         else:
             taken = sorted(
-                (o.address, o.address + _rounded(sizes.get(o.allocation or "", o.nbytes), space.alignment_bytes) * o.slots)
-                for o in conflicts[tile] if o in placed
+                (
+                    o.address,
+                    o.address + _rounded(sizes.get(o.allocation or "", o.nbytes), space.alignment_bytes) * o.slots,
+                )
+                for o in conflicts[tile]
+                if o in placed
             )
             tile.address = _gap(taken, size)
             if tile.allocation:
@@ -200,6 +211,9 @@ def _without_copies(body: list[Node]) -> list[Node]:
 def _is_identity(node: Instruction) -> bool:
     target, source = node.operands[0], node.operands[1]
     here = target.buffer.address + target.base_offset() == source.buffer.address + source.base_offset()
-    return here and target.space == source.space and (target.rows, target.cols, target.row_stride, target.dtype) == (
-        source.rows, source.cols, source.row_stride, source.dtype
+    return (
+        here
+        and target.space == source.space
+        and (target.rows, target.cols, target.row_stride, target.dtype)
+        == (source.rows, source.cols, source.row_stride, source.dtype)
     )

@@ -9,7 +9,19 @@ from pypto.ir import nodes as ir
 from pypto.ir.dtype import TASK_ID
 from pypto.ir.enums import ForKind, FunctionType, ParamDirection
 from pypto.ir.errors import CompileError, Error
-from pypto.ir.lowering.instructions import ArrayRef, Branch, Instruction, Jump, KernelRef, Loop, Node, Register, TensorRef, WhileLoop, nested
+from pypto.ir.lowering.instructions import (
+    ArrayRef,
+    Branch,
+    Instruction,
+    Jump,
+    KernelRef,
+    Loop,
+    Node,
+    Register,
+    TensorRef,
+    WhileLoop,
+    nested,
+)
 from pypto.ir.lowering.kernel import emit_view, kernel_params
 from pypto.ir.lowering.scalars import ScalarLowering, identifier
 from pypto.ir.lowering.text import Text, param_line
@@ -27,7 +39,7 @@ class OrchestrationLowering(ScalarLowering):
         self.functions, self.clusters = functions, clusters
         self.tensors: dict[str, tuple[int, Any]] = {}
         self.arrays: dict[str, tuple[int, Any]] = {}
-        self._written: list[set[str]] = [set()]        # roots written in each open scope
+        self._written: list[set[str]] = [set()]  # roots written in each open scope
         self._roots: dict[str, str] = {}
         self._sequential = 0
         self._rebound = rebound_params(function)
@@ -38,8 +50,18 @@ class OrchestrationLowering(ScalarLowering):
         self.block = body
         for parameter in self.function.params:
             if parameter.name in self._rebound and isinstance(parameter.type, ir.TensorType):
-                self._prologue.append(Instruction("permute", [self._register(ir.Var(parameter.name, parameter.type)),
-                                                              TensorRef(identifier(parameter.name)), 0, 0], span=self.function.span))
+                self._prologue.append(
+                    Instruction(
+                        "permute",
+                        [
+                            self._register(ir.Var(parameter.name, parameter.type)),
+                            TensorRef(identifier(parameter.name)),
+                            0,
+                            0,
+                        ],
+                        span=self.function.span,
+                    )
+                )
         self._statements(self.function.body)
         text = Text()
         text.body(self._prologue + body, "  ")
@@ -50,7 +72,7 @@ class OrchestrationLowering(ScalarLowering):
         head += [f"  array %{n} : {extent} x {dtype.to_string()}" for n, (extent, dtype) in self.arrays.items()]
         return "\n".join([*head, *text.lines, "}", ""])
 
-    # --- statements --------------------------------------------------------------------------------------------------------
+    # --- statements ---
 
     def _statements(self, body: list[ir.Stmt]) -> None:
         for stmt in body:
@@ -64,7 +86,8 @@ class OrchestrationLowering(ScalarLowering):
             self.span = saved
 
     def _nested(self, body: list[ir.Stmt]) -> list[Node]:
-        saved, inner = self.block, []
+        inner: list[Node] = []
+        saved = self.block
         self.block = inner
         self._statements(body)
         self.block = saved
@@ -94,11 +117,22 @@ class OrchestrationLowering(ScalarLowering):
             self.arrays[name] = (value.arguments["extent"], value.arguments["dtype"])
             fill = -1 if value.arguments["dtype"] == TASK_ID else 0
             index = self.temporary()
-            self.block.append(Loop(index, 0, value.arguments["extent"], 1, [Instruction("aset", [ArrayRef(name), index, fill], span=self.span)], self.span))
+            self.block.append(
+                Loop(
+                    index,
+                    0,
+                    value.arguments["extent"],
+                    1,
+                    [Instruction("aset", [ArrayRef(name), index, fill], span=self.span)],
+                    self.span,
+                )
+            )
         elif isinstance(value, ir.Call) and value.op == "array.update_element":
-            self.emit("aset", ArrayRef(name), self.scalar(value.arguments["index"]), self.scalar(value.arguments["value"]))
+            self.emit(
+                "aset", ArrayRef(name), self.scalar(value.arguments["index"]), self.scalar(value.arguments["value"])
+            )
 
-    # --- tensors -----------------------------------------------------------------------------------------------------------
+    # --- tensors ---
 
     def root(self, expr: ir.Expr) -> str | None:
         """The parameter or allocation that ``expr`` is part of."""
@@ -124,7 +158,11 @@ class OrchestrationLowering(ScalarLowering):
             self._alias_result(target, value, 0)
             return
         root = self._root_of_value(value)
-        itself = root == target.name and target.name not in self._rebound and any(p.name == root for p in self.function.params)
+        itself = (
+            root == target.name
+            and target.name not in self._rebound
+            and any(p.name == root for p in self.function.params)
+        )
         source = self.tensor_value(value, target)
         if source is not None and source.name != self._register_name(target.name) and not itself:
             self._rebind(target, source)
@@ -143,7 +181,10 @@ class OrchestrationLowering(ScalarLowering):
         if isinstance(value, ir.Call):
             if value.op == "tensor.create":
                 return None
-            operand = next((v for v in value.arguments.values() if isinstance(v, ir.Expr) and isinstance(v.type, ir.TensorType)), None)
+            operand = next(
+                (v for v in value.arguments.values() if isinstance(v, ir.Expr) and isinstance(v.type, ir.TensorType)),
+                None,
+            )
             return self._root_of_value(operand) if operand is not None else None
         return None
 
@@ -201,16 +242,22 @@ class OrchestrationLowering(ScalarLowering):
 
     def _write(self, call: ir.Call) -> None:
         arguments = call.arguments
-        self.emit("sstore", self._operand_tensor(arguments["tensor"]), self.operand_list(arguments["indices"]), self.scalar(arguments["value"]))
+        self.emit(
+            "sstore",
+            self._operand_tensor(arguments["tensor"]),
+            self.operand_list(arguments["indices"]),
+            self.scalar(arguments["value"]),
+        )
 
     def _assemble(self, call: ir.Call) -> TensorRef:
         """``target[...] = source`` where the source already is the window (a kernel wrote it in place)."""
         raise CompileError(
-            "a tensor cannot be copied in orchestration code", self.span,
+            "a tensor cannot be copied in orchestration code",
+            self.span,
             "let the kernel write the window: pass target[...] as its output, or assign inside 'with pl.at(...)'",
         )
 
-    # --- effects -----------------------------------------------------------------------------------------------------------
+    # --- effects ---
 
     def _on_evaluate(self, stmt: ir.Evaluate) -> None:
         value = stmt.value
@@ -250,24 +297,34 @@ class OrchestrationLowering(ScalarLowering):
         if root is not None and root != target.name:
             self._roots[target.name] = root
 
-    # --- launches ----------------------------------------------------------------------------------------------------------
+    # --- launches ---
 
     def _submit(self, call: ir.FunctionCall, task: ir.Var | None) -> None:
         callee = self.functions.get(call.callee)
         if callee is None:
             raise CompileError(f"the program has no function {call.callee!r}", self.span)
         if callee.type in (FunctionType.Orchestration, FunctionType.Opaque, FunctionType.Inline):
-            raise CompileError(f"{call.callee!r} is not a kernel and cannot be launched from {self.function.name!r}", self.span)
+            raise CompileError(
+                f"{call.callee!r} is not a kernel and cannot be launched from {self.function.name!r}", self.span
+            )
         arguments = [self._argument(a) for a in call.args]
         self._arguments: list[Any] = arguments
         self._argument_roots = [self.root(a) if isinstance(a, ir.Var) else self._root_of_value(a) for a in call.args]
         directions = self._directions(call, callee)
         register = Register(identifier(task.name)) if task is not None else self.temporary()
-        operands: list[Any] = [register, KernelRef(identifier(call.callee)), tuple(arguments), self._deps(call.attrs.get("deps", ())), directions]
+        operands: list[Any] = [
+            register,
+            KernelRef(identifier(call.callee)),
+            tuple(arguments),
+            self._deps(call.attrs.get("deps", ())),
+            directions,
+        ]
         attributes = self._launch_attributes(call)
         if "predicate" in call.attrs:
             op, element, limit = call.attrs["predicate"]
-            operands.append((self._operand_tensor(element.arguments["tensor"]), *self.operand_list(element.arguments["indices"])))
+            operands.append(
+                (self._operand_tensor(element.arguments["tensor"]), *self.operand_list(element.arguments["indices"]))
+            )
             attributes.update(pred_op=PREDICATES[op], pred_value=limit)
         self.emit("submit", *operands, attributes=attributes)
 
@@ -290,7 +347,14 @@ class OrchestrationLowering(ScalarLowering):
         """Direction of every argument as the runtime sees it (spec language 6.4)."""
         written = call.attrs.get("arg_directions")
         if written:
-            names = {"scalar": SCALAR, "input": INPUT, "output": OUTPUT, "output_existing": OUTPUT_EXISTING, "inout": INOUT, "no_dep": NO_DEP}
+            names = {
+                "scalar": SCALAR,
+                "input": INPUT,
+                "output": OUTPUT,
+                "output_existing": OUTPUT_EXISTING,
+                "inout": INOUT,
+                "no_dep": NO_DEP,
+            }
             return tuple(names[str(d)] for d in written)
         unordered = call.attrs.get("no_dep", ())
         result = []
@@ -320,7 +384,7 @@ class OrchestrationLowering(ScalarLowering):
         """True when the tensor exists longer than one iteration of the innermost loop."""
         return name not in self._created_here
 
-    # --- dependencies ------------------------------------------------------------------------------------------------------
+    # --- dependencies ---
 
     def _deps(self, entries: Any) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -343,7 +407,7 @@ class OrchestrationLowering(ScalarLowering):
         else:
             super().other_scalar_call(call, target)
 
-    # --- control flow ------------------------------------------------------------------------------------------------------
+    # --- control flow ---
 
     @property
     def _created_here(self) -> set[str]:
@@ -355,7 +419,8 @@ class OrchestrationLowering(ScalarLowering):
         start, stop, step = self.scalar(stmt.start), self.scalar(stmt.stop), self.scalar(stmt.step)
         ordered = stmt.kind in ORDERED_LOOPS
         created = {
-            s.target.name for s in stmt.body
+            s.target.name
+            for s in stmt.body
             if isinstance(s, ir.Assign) and isinstance(s.value, ir.Call) and s.value.op == "tensor.create"
         }
         self._created = [*self._created, created]
@@ -366,7 +431,9 @@ class OrchestrationLowering(ScalarLowering):
         self._written[-1] |= written - created
         self._sequential -= ordered
         self._created = self._created[:-1]
-        self.block.append(Loop(Register(identifier(stmt.var.name)), start, stop, step, self._scoped(body, stmt.body), self.span))
+        self.block.append(
+            Loop(Register(identifier(stmt.var.name)), start, stop, step, self._scoped(body, stmt.body), self.span)
+        )
 
     def _scoped(self, body: list[Node], source: list[ir.Stmt]) -> list[Node]:
         """The runtime scope the compiler places around a block that records tasks (spec language 5.7)."""
@@ -378,7 +445,8 @@ class OrchestrationLowering(ScalarLowering):
     _manual = False
 
     def _on_while(self, stmt: ir.While) -> None:
-        saved, head = self.block, []
+        head: list[Node] = []
+        saved = self.block
         self.block = head
         condition = self.scalar(stmt.condition)
         self.block = saved
@@ -390,7 +458,11 @@ class OrchestrationLowering(ScalarLowering):
     def _on_if(self, stmt: ir.If) -> None:
         condition = self.scalar(stmt.condition)
         then_body, else_body = self._nested(stmt.then_body), self._nested(stmt.else_body)
-        self.block.append(Branch(condition, self._scoped(then_body, stmt.then_body), self._scoped(else_body, stmt.else_body), self.span))
+        self.block.append(
+            Branch(
+                condition, self._scoped(then_body, stmt.then_body), self._scoped(else_body, stmt.else_body), self.span
+            )
+        )
 
     def _on_scope(self, stmt: ir.Scope) -> None:
         if stmt.kind not in ("auto", "manual"):
@@ -425,8 +497,6 @@ def _records(body: list[Node]) -> bool:
     return any(isinstance(n, Instruction) and n.mnemonic in ("submit", "alloc", "dummy") for n in body)
 
 
-
-
 def _flat(body: list[Node]) -> Iterator[Node]:
     for node in body:
         yield node
@@ -448,6 +518,10 @@ def rebound_params(function: ir.Function) -> set[str]:
         elif isinstance(stmt, ir.TupleAssign) and isinstance(stmt.value, ir.FunctionCall):
             returns = stmt.value.attrs.get("returns", ())
             for target, source in zip(stmt.targets, returns):
-                if target.name in names and source is not None and accesses.root(stmt.value.args[source]) != target.name:
+                if (
+                    target.name in names
+                    and source is not None
+                    and accesses.root(stmt.value.args[source]) != target.name
+                ):
                     found.add(target.name)
     return found

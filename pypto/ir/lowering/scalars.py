@@ -12,18 +12,43 @@ from pypto.ir.lowering.instructions import ArrayRef, Instruction, Node, Register
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
 BINARY = {
-    "+": "sadd", "-": "ssub", "*": "smul", "/": "sdiv", "//": "sfloordiv", "%": "smod", "<<": "sshl", ">>": "sshr",
-    "min": "smin", "max": "smax", "==": "seq", "!=": "sne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge",
+    "+": "sadd",
+    "-": "ssub",
+    "*": "smul",
+    "/": "sdiv",
+    "//": "sfloordiv",
+    "%": "smod",
+    "<<": "sshl",
+    ">>": "sshr",
+    "min": "smin",
+    "max": "smax",
+    "==": "seq",
+    "!=": "sne",
+    "<": "slt",
+    "<=": "sle",
+    ">": "sgt",
+    ">=": "sge",
 }
 LOGICAL = {"and": "land", "or": "lor"}
 UNARY = {"-": "sneg", "~": "snot", "abs": "sabs"}
-POSITION = {"tile.get_block_idx": "sblockidx", "tile.get_block_num": "sblocknum", "tile.get_subblock_idx": "ssubblock",
-            "tensor.get_block_idx": "sblockidx", "tensor.get_block_num": "sblocknum", "tensor.get_subblock_idx": "ssubblock"}
+POSITION = {
+    "tile.get_block_idx": "sblockidx",
+    "tile.get_block_num": "sblocknum",
+    "tile.get_subblock_idx": "ssubblock",
+    "tensor.get_block_idx": "sblockidx",
+    "tensor.get_block_num": "sblocknum",
+    "tensor.get_subblock_idx": "ssubblock",
+}
 
 
 def identifier(name: str) -> str:
     """A register name the text accepts."""
     return re.sub(r"\W", "_", name)
+
+
+def constant_int(value: Any) -> int:
+    """A compile-time integer given as a number or a literal."""
+    return int(value.value or 0) if isinstance(value, ir.Const) else int(value)
 
 
 class ScalarLowering:
@@ -48,7 +73,7 @@ class ScalarLowering:
         self._temporaries += 1
         return Register(f"_{self._temporaries}")
 
-    # --- operands ----------------------------------------------------------------------------------------------------------
+    # --- operands ---
 
     def scalar(self, expr: ir.Dim, into: Register | None = None) -> Any:
         """``expr`` as an operand: a literal or a register (``into`` when given)."""
@@ -104,7 +129,9 @@ class ScalarLowering:
         register = Register(identifier(name))
         if not any(p.name == name for p in self.function.params):
             source = self._source_of(name)
-            self._prologue.append(Instruction("dim", [register, TensorRef(identifier(source[0])), source[1]], span=self.function.span))
+            self._prologue.append(
+                Instruction("dim", [register, TensorRef(identifier(source[0])), source[1]], span=self.function.span)
+            )
         self._symbols[name] = register
         return register
 
@@ -114,9 +141,11 @@ class ScalarLowering:
                 for axis, extent in enumerate(parameter.type.shape):
                     if isinstance(extent, ir.Symbol) and extent.name == name:
                         return parameter.name, axis
-        raise CompileError(f"no parameter of {self.function.name!r} has the dynamic extent {name!r}", self.function.span)
+        raise CompileError(
+            f"no parameter of {self.function.name!r} has the dynamic extent {name!r}", self.function.span
+        )
 
-    # --- operators ---------------------------------------------------------------------------------------------------------
+    # --- operators ---
 
     def _binary(self, expr: ir.Binary, target: Register) -> None:
         left, right = self.scalar(expr.left), self.scalar(expr.right)
@@ -138,15 +167,14 @@ class ScalarLowering:
         operand = self.scalar(expr.operand)
         self.emit(f"scvt.{self._suffix(expr.dtype)}.{self._suffix(source)}", target, operand)
 
-    # --- calls -------------------------------------------------------------------------------------------------------------
+    # --- calls ---
 
     def scalar_call(self, call: ir.Call, target: Register) -> None:
         """A scalar-valued operation."""
         if call.op in POSITION:
             self.emit(POSITION[call.op], target)
         elif call.op == "tensor.dim":
-            axis = call.arguments["axis"]
-            axis = int(axis.value) if isinstance(axis, ir.Const) else int(axis)
+            axis = constant_int(call.arguments["axis"])
             rank = len(call.arguments["tensor"].type.shape)
             self.emit("dim", target, self.tensor(call.arguments["tensor"]), axis % rank)
         elif call.op in ("tensor.read", "tile.read"):

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from pypto.ir.lowering.instructions import (
-    ArrayRef, Branch, Instruction, Jump, Kernel, KernelParam, KernelRef, Loop, Node, Register, TensorRef, Tile, WhileLoop,
+    ArrayRef,
+    Branch,
+    Instruction,
+    Jump,
+    Kernel,
+    KernelParam,
+    KernelRef,
+    Loop,
+    Node,
+    Register,
+    TensorRef,
+    Tile,
+    WhileLoop,
 )
 from pypto.ir.printer import number
 from pypto.ir.span import Span
@@ -52,7 +64,8 @@ class Text:
         if isinstance(node, Instruction):
             self.line(pad, self.instruction(node), node.span)
         elif isinstance(node, Loop):
-            head = f"for %{node.variable.name} = {self.operand(node.start)} to {self.operand(node.stop)} step {self.operand(node.step)} {{"
+            low, high, step = (self.operand(v) for v in (node.start, node.stop, node.step))
+            head = f"for %{node.variable.name} = {low} to {high} step {step} {{"
             self.line(pad, head, node.span)
             self.body(node.body, pad + "  ")
             self.lines.append(f"{pad}}}")

@@ -31,13 +31,21 @@ def _launcher(kernel: ir.Function) -> ir.Function:
     if outputs:
         call_type = outputs[0].type if len(outputs) == 1 else ir.TupleType(tuple(o.type for o in outputs))
     call = ir.FunctionCall(kernel.name, args, call_type, "call", {"returns": returns}, kernel.span)
-    body: list[ir.Stmt] = [ir.Evaluate(call, kernel.span)] if len(outputs) != 1 else [ir.Assign(outputs[0], call, kernel.span)]
+    body: list[ir.Stmt] = (
+        [ir.Evaluate(call, kernel.span)] if len(outputs) != 1 else [ir.Assign(outputs[0], call, kernel.span)]
+    )
     if len(outputs) > 1:
         body = [ir.TupleAssign(tuple(outputs), call, kernel.span)]
     body.append(ir.Return(tuple(outputs), kernel.span))
     return ir.Function(
-        f"{kernel.name}_entry", [replace(p) for p in kernel.params], body, FunctionType.Orchestration, Level.CHIP,
-        Role.Orchestrator, tuple(o.type for o in outputs), {"returns": returns, "declares_return": bool(kernel.attrs.get("declares_return"))}, True, kernel.span,
+        f"{kernel.name}_entry",
+        [replace(p) for p in kernel.params],
+        body,
+        FunctionType.Orchestration,
+        Level.CHIP,
+        Role.Orchestrator,
+        tuple(o.type for o in outputs),
+        {"returns": returns, "declares_return": bool(kernel.attrs.get("declares_return"))},
+        True,
+        kernel.span,
     )
-
-

@@ -44,11 +44,15 @@ class Outliner:
     def run(self) -> ir.Function:
         body = self._block(self.function.body, list(_reads_after(self.function.body)))
         kind = self.function.type
-        if kind == FunctionType.Opaque and self.created and (self.function.level is None or self.function.level.number < 3):
+        if (
+            kind == FunctionType.Opaque
+            and self.created
+            and (self.function.level is None or self.function.level.number < 3)
+        ):
             kind = FunctionType.Orchestration
         return replace(self.function, body=body, type=kind)
 
-    # --- blocks ------------------------------------------------------------------------------------------------------------
+    # --- blocks ---
 
     def _block(self, body: list[ir.Stmt], later: list[set[str]]) -> list[ir.Stmt]:
         """``later[i]`` names what is read after statement ``i`` of ``body``."""
@@ -71,7 +75,11 @@ class Outliner:
                 self._defined[stmt.var.name] = stmt.var.type
             return [replace(stmt, body=self._nested(stmt.body, again))]
         if isinstance(stmt, ir.If):
-            return [replace(stmt, then_body=self._nested(stmt.then_body, after), else_body=self._nested(stmt.else_body, after))]
+            return [
+                replace(
+                    stmt, then_body=self._nested(stmt.then_body, after), else_body=self._nested(stmt.else_body, after)
+                )
+            ]
         return [stmt]
 
     def _scope(self, scope: ir.Scope, after: set[str]) -> list[ir.Stmt]:
@@ -127,9 +135,11 @@ class Outliner:
                 attrs = {**{k: v for k, v in inner.attrs.items() if k != "level"}, **attrs}
         return self._outline(scope, body, attrs, after, "cluster")
 
-    # --- one scope ---------------------------------------------------------------------------------------------------------
+    # --- one scope ---
 
-    def _outline(self, scope: ir.Scope, body: list[ir.Stmt], attrs: dict[str, Any], after: set[str], label: str) -> list[ir.Stmt]:
+    def _outline(
+        self, scope: ir.Scope, body: list[ir.Stmt], attrs: dict[str, Any], after: set[str], label: str
+    ) -> list[ir.Stmt]:
         accesses = Accesses().visit(body)
         captured = self._captured(body)
         assigned = {v.name: v.type for s in statements(body) for v in targets(s)}
@@ -146,7 +156,9 @@ class Outliner:
             params.append(ir.Param(holder, kind, ParamDirection.Out))
             args.append(result)
             before.append(ir.Assign(result, _create(kind, scope), scope.span))
-            tail.append(ir.Evaluate(_assemble(ir.Var(holder, kind, scope.span), ir.Var(name, kind, scope.span)), scope.span))
+            tail.append(
+                ir.Evaluate(_assemble(ir.Var(holder, kind, scope.span), ir.Var(name, kind, scope.span)), scope.span)
+            )
             self._defined[name] = self._defined[result.name] = kind
             if result.name != name:
                 renamed.append(ir.Assign(ir.Var(name, kind, scope.span), result, scope.span))
@@ -156,8 +168,16 @@ class Outliner:
         kernel_attrs["declares_return"] = True
         name = self._name(attrs.get("name_hint") or "", label)
         self.created[name] = ir.Function(
-            name, params, [*body, *tail, ir.Return(returns, scope.span)], FunctionType.InCore, Level.CHIP_DIE,
-            Role.SubWorker, tuple(p.type for i, p in enumerate(params) if i in written), kernel_attrs, True, scope.span,
+            name,
+            params,
+            [*body, *tail, ir.Return(returns, scope.span)],
+            FunctionType.InCore,
+            Level.CHIP_DIE,
+            Role.SubWorker,
+            tuple(p.type for i, p in enumerate(params) if i in written),
+            kernel_attrs,
+            True,
+            scope.span,
         )
         launch = {k: v for k, v in attrs.items() if k in LAUNCH_ATTRS}
         launch["returns"] = tuple(written)
@@ -189,7 +209,9 @@ class Outliner:
         assert isinstance(arg, ir.Var)
         return arg
 
-    def _launch(self, callee: str, args: tuple[ir.Expr, ...], kind: ir.Type, attrs: dict[str, Any], scope: ir.Scope) -> ir.FunctionCall:
+    def _launch(
+        self, callee: str, args: tuple[ir.Expr, ...], kind: ir.Type, attrs: dict[str, Any], scope: ir.Scope
+    ) -> ir.FunctionCall:
         special = scope.task is not None or any(k in attrs for k in LAUNCH_ATTRS)
         form = "call" if not special else "spmd_submit" if "core_num" in attrs else "submit"
         if form != "call":
@@ -208,7 +230,7 @@ class Outliner:
             return [ir.Assign(results[0], call, scope.span)]
         return [ir.TupleAssign(tuple(results), call, scope.span)]
 
-    # --- captured values -----------------------------------------------------------------------------------------------------
+    # --- captured values ---
 
     def _captured(self, body: list[ir.Stmt]) -> dict[str, ir.Type]:
         """Variables of the enclosing function that ``body`` mentions, in order of first use, and free symbols."""
@@ -237,13 +259,23 @@ class Outliner:
                 if isinstance(inner, (ir.Var, ir.Symbol)):
                     self._note(inner, found)
 
-    def _params(self, captured: dict[str, ir.Type], accesses: Accesses, scope: ir.Scope) -> tuple[list[ir.Param], list[ir.Expr]]:
+    def _params(
+        self, captured: dict[str, ir.Type], accesses: Accesses, scope: ir.Scope
+    ) -> tuple[list[ir.Param], list[ir.Expr]]:
         params: list[ir.Param] = []
         args: list[ir.Expr] = []
-        bound = {e.name for k in captured.values() if isinstance(k, ir.TensorType) for e in k.shape if isinstance(e, ir.Symbol)}
+        bound = {
+            e.name
+            for k in captured.values()
+            if isinstance(k, ir.TensorType)
+            for e in k.shape
+            if isinstance(e, ir.Symbol)
+        }
         for name, kind in captured.items():
             if isinstance(kind, (ir.TileType, ir.ArrayType)):
-                raise CompileError(f"{name!r} is {_kind_name(kind)} and cannot enter a core scope from outside", scope.span)
+                raise CompileError(
+                    f"{name!r} is {_kind_name(kind)} and cannot enter a core scope from outside", scope.span
+                )
             is_symbol = name not in self._defined
             if is_symbol and name in bound:
                 continue
@@ -255,7 +287,12 @@ class Outliner:
         return params, args
 
     def _created_outputs(
-        self, assigned: dict[str, ir.Type], accesses: Accesses, captured: dict[str, ir.Type], after: set[str], scope: ir.Scope,
+        self,
+        assigned: dict[str, ir.Type],
+        accesses: Accesses,
+        captured: dict[str, ir.Type],
+        after: set[str],
+        scope: ir.Scope,
     ) -> dict[str, ir.Type]:
         """Tensors computed in the scope and read after it: the caller allocates them."""
         created: dict[str, ir.Type] = {}
@@ -268,20 +305,34 @@ class Outliner:
                 created[name] = kind
             elif not (isinstance(kind, ir.ScalarType) and kind.dtype == TASK_ID):
                 raise CompileError(
-                    f"{name!r} is {_kind_name(kind)} computed in a core scope and cannot be read outside it", scope.span,
+                    f"{name!r} is {_kind_name(kind)} computed in a core scope and cannot be read outside it",
+                    scope.span,
                     "write it to a tensor inside the scope and read the tensor",
                 )
         return created
 
     def _aliases(
-        self, assigned: dict[str, ir.Type], accesses: Accesses, captured: dict[str, ir.Type], after: set[str], scope: ir.Scope,
+        self,
+        assigned: dict[str, ir.Type],
+        accesses: Accesses,
+        captured: dict[str, ir.Type],
+        after: set[str],
+        scope: ir.Scope,
     ) -> list[ir.Stmt]:
         """Names bound in the scope to versions of captured tensors, for the code after it."""
         result: list[ir.Stmt] = []
         for name, kind in assigned.items():
             root = accesses.roots.get(name)
-            if name in after and root in captured and root != name and name not in captured and isinstance(kind, ir.TensorType):
-                result.append(ir.Assign(ir.Var(name, kind, scope.span), ir.Var(root, captured[root], scope.span), scope.span))  # type: ignore[arg-type, index]
+            if (
+                name in after
+                and root in captured
+                and root != name
+                and name not in captured
+                and isinstance(kind, ir.TensorType)
+            ):
+                result.append(
+                    ir.Assign(ir.Var(name, kind, scope.span), ir.Var(root, captured[root], scope.span), scope.span)
+                )
                 self._defined[name] = kind
         return result
 
@@ -314,7 +365,11 @@ def _replaced(name: str, accesses: Accesses, scope: ir.Scope) -> bool:
 
 
 def _flattened(body: list[ir.Stmt]) -> list[ir.Stmt]:
-    return [s for stmt in body for s in (_flattened(stmt.body) if isinstance(stmt, ir.Scope) and stmt.kind in ("at", "spmd") else [stmt])]
+    return [
+        s
+        for stmt in body
+        for s in (_flattened(stmt.body) if isinstance(stmt, ir.Scope) and stmt.kind in ("at", "spmd") else [stmt])
+    ]
 
 
 def _reads_after(body: list[ir.Stmt]) -> Iterator[set[str]]:

@@ -28,7 +28,9 @@ class NamedPass:
 def lowering_passes() -> list[NamedPass]:
     """Passes that do not depend on the chip: what ``lower()`` runs."""
     return [
-        NamedPass("UnrollLoops", unroll), NamedPass("OutlineCoreScopes", outline), NamedPass("ExplicitReturns", explicit_returns),
+        NamedPass("UnrollLoops", unroll),
+        NamedPass("OutlineCoreScopes", outline),
+        NamedPass("ExplicitReturns", explicit_returns),
         NamedPass("AddEntry", with_entry),
     ]
 
@@ -41,7 +43,9 @@ def placement_passes(generation: str, capacity: dict[str, int]) -> list[NamedPas
     ]
 
 
-def run_passes(program: ir.Program, passes: list[NamedPass], dump_dir: Path | None = None, first: int = 1) -> ir.Program:
+def run_passes(
+    program: ir.Program, passes: list[NamedPass], dump_dir: Path | None = None, first: int = 1
+) -> ir.Program:
     """Run ``passes`` in order; with ``dump_dir`` the program after each one is written there."""
     for number, step in enumerate(passes, first):
         program = step.run(program)

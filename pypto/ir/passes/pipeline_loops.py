@@ -63,7 +63,14 @@ def _staged(loop: ir.For, number: int) -> list[ir.Stmt]:
     copies: list[ir.Stmt] = []
     for copy in range(stage):
         copies += _copy(loop, copy, number)
-    main = replace(loop, kind=ForKind.Sequential, stop=boundary, step=_binary("*", loop.step, ir.index(stage)), body=copies, stage=1)
+    main = replace(
+        loop,
+        kind=ForKind.Sequential,
+        stop=boundary,
+        step=_binary("*", loop.step, ir.index(stage)),
+        body=copies,
+        stage=1,
+    )
     rest = replace(loop, kind=ForKind.Sequential, start=boundary, stage=1)
     if isinstance(boundary, ir.Const) and isinstance(loop.stop, ir.Const):
         done = boundary.value >= loop.stop.value if _positive(loop.step) else boundary.value <= loop.stop.value  # type: ignore[operator]
@@ -84,6 +91,7 @@ def _copy(loop: ir.For, copy: int, number: int) -> list[ir.Stmt]:
     change = substitution({loop.var.name: variable})
     body = rewrite_body(loop.body, lambda e: fold(change(e)))
     value = simplified(ir.Binary("+", loop.var, offset, loop.var.type.dtype))  # type: ignore[attr-defined]
-    return [ir.Assign(variable, value, loop.span), ir.Scope("stage", body, {"loop": number, "stage": copy}, span=loop.span)]
-
-
+    return [
+        ir.Assign(variable, value, loop.span),
+        ir.Scope("stage", body, {"loop": number, "stage": copy}, span=loop.span),
+    ]

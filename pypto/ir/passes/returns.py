@@ -56,7 +56,9 @@ def _tensor_type(kind: ir.Type, function: ir.Function) -> ir.TensorType:
         return kind
     if isinstance(kind, ir.TileType):
         return ir.TensorType(kind.shape, kind.dtype)
-    raise CompileError(f"{function.name} returns a value that is not a tensor; only tensors leave a kernel", function.span)
+    raise CompileError(
+        f"{function.name} returns a value that is not a tensor; only tensors leave a kernel", function.span
+    )
 
 
 def _write(target: ir.Var, value: ir.Expr) -> ir.Expr:
@@ -75,7 +77,7 @@ def _calls(body: list[ir.Stmt], added: dict[str, list[ir.Param]], functions: dic
         if isinstance(call, ir.FunctionCall) and call.callee in added:
             created, call = _with_arguments(call, added[call.callee], functions[call.callee], len(result))
             result += created
-            stmt = replace(stmt, value=call)  # type: ignore[call-arg, type-var]
+            stmt = replace(stmt, value=call)  # type: ignore[type-var]
         result.append(stmt)
     return result
 
@@ -90,9 +92,11 @@ def _with_arguments(
         kind = parameter.type
         assert isinstance(kind, ir.TensorType)
         variable = ir.Var(f"{callee.name}_{parameter.name}_{call.span.line}_{number}", kind, call.span)
-        created.append(ir.Assign(variable, operations.build("tensor", "create", [kind.shape, kind.dtype], {}, call.span), call.span))
+        created.append(
+            ir.Assign(
+                variable, operations.build("tensor", "create", [kind.shape, kind.dtype], {}, call.span), call.span
+            )
+        )
         args.append(variable)
     attrs = {**call.attrs, "returns": callee.attrs["returns"]}
     return created, replace(call, args=tuple(args), attrs=attrs)
-
-

@@ -44,7 +44,9 @@ def _copies(loop: ir.For) -> list[ir.Stmt]:
         raise CompileError("the bounds of pl.unroll are not known at compile time", loop.span)
     values = range(*numbers)
     if len(values) > LARGEST_EXPANSION:
-        raise CompileError(f"pl.unroll makes {len(values)} copies; at most {LARGEST_EXPANSION} are written out", loop.span)
+        raise CompileError(
+            f"pl.unroll makes {len(values)} copies; at most {LARGEST_EXPANSION} are written out", loop.span
+        )
     copies: list[ir.Stmt] = []
     for value in values:
         copies += _block(rewrite_body(loop.body, _constant(loop.var.name, ir.Const(value, loop.var.type.dtype))))  # type: ignore[attr-defined]

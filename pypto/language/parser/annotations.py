@@ -43,7 +43,7 @@ def to_type(annotation: Any) -> ir.Type:
     if getattr(annotation, "__origin__", None) is tuple:
         return ir.TupleType(tuple(to_type(item) for item in annotation.__args__))
     if isinstance(annotation, type) and getattr(annotation, "opaque_name", None):
-        return ir.OpaqueType(annotation.opaque_name)
+        return ir.OpaqueType(str(getattr(annotation, "opaque_name")))  # noqa: B009
     if is_bare(annotation):
         raise TypeError("pl.Tensor needs a shape and a dtype here: pl.Tensor[[64, 64], pl.FP32]")
     raise TypeError(f"{annotation!r} is not a type of the language")

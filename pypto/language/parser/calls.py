@@ -15,7 +15,19 @@ from pypto.language.parser.subscripts import Subscripts
 
 NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
 LAUNCH_KEYWORDS = ("deps", "dumps", "allow_early_resolve", "predicate", "attrs")
-NOT_VALUES = ("range", "parallel", "unroll", "pipeline", "while_", "spmd", "split_aiv", "at", "cluster", "scope", "manual_scope")
+NOT_VALUES = (
+    "range",
+    "parallel",
+    "unroll",
+    "pipeline",
+    "while_",
+    "spmd",
+    "split_aiv",
+    "at",
+    "cluster",
+    "scope",
+    "manual_scope",
+)
 
 
 def attribute_chain(node: ast.expr) -> list[str] | None:
@@ -45,7 +57,7 @@ class Calls(Subscripts):
         if chain[0] == "pl":
             return self._language_call(chain[1:], node)
         if chain[0] == "pld":
-            return self._operation_call("pld" if len(chain) == 2 else f"pld.{chain[1]}", chain[-1], node)
+            return self.rank_call(chain[1:], node)
         value = self.python_value(node.func)
         if value is not _ABSENT and getattr(value, "is_inline_macro", False):
             return self.expand_macro(value, node)
@@ -58,7 +70,7 @@ class Calls(Subscripts):
             self.type_error(f"{chain[-2]!r} is not a dtype; known: {known}", node)
         return dtype
 
-    # --- pl.* ----------------------------------------------------------------------------------------------------------
+    # --- pl.* ---
 
     def _language_call(self, names: list[str], node: ast.Call) -> ir.Expr:
         special = getattr(self, f"_pl_{names[0]}", None) if len(names) == 1 else None
@@ -87,12 +99,21 @@ class Calls(Subscripts):
         self.check_placement(result, node)
         return result
 
+    def rank_call(self, names: list[str], node: ast.Call) -> ir.Expr:
+        """A call of ``pld``; defined by the part for programs over several ranks."""
+        raise NotImplementedError
+
     def check_placement(self, value: ir.Expr, node: ast.AST) -> None:
         """Refuse compute outside a core scope; defined by the scope part."""
 
     def _dim(self, node: ast.Call) -> ir.Expr:
-        result = self.operation("tensor", "dim", [self.argument(a, False) for a in node.args],
-                                {k.arg: self.argument(k.value, True) for k in node.keywords if k.arg}, node)
+        result = self.operation(
+            "tensor",
+            "dim",
+            [self.argument(a, False) for a in node.args],
+            {k.arg: self.argument(k.value, True) for k in node.keywords if k.arg},
+            node,
+        )
         if isinstance(result, ir.Call):
             shape = result.arguments["tensor"].type.shape
             axis = result.arguments["axis"]
@@ -115,7 +136,9 @@ class Calls(Subscripts):
         return ir.Const(number, dtype, self.span(node))
 
     def _pl_no_dep(self, node: ast.Call) -> ir.Expr:
-        self.fail(InvalidOperationError, "pl.no_dep marks an argument of a kernel call and has no value of its own", node)
+        self.fail(
+            InvalidOperationError, "pl.no_dep marks an argument of a kernel call and has no value of its own", node
+        )
 
     def _pl_yield_(self, node: ast.Call) -> ir.Expr:
         self.syntax("pl.yield_ is a statement or the right-hand side of an assignment at the end of a block", node)
@@ -140,7 +163,9 @@ class Calls(Subscripts):
         if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
             self.type_error("the extent of pl.array.create is a positive compile-time integer", node)
         dtype = self.dtype_argument(values[1])
-        return ir.Call("array.create", {"extent": extent, "dtype": dtype}, ir.ArrayType(extent, dtype), {}, self.span(node))
+        return ir.Call(
+            "array.create", {"extent": extent, "dtype": dtype}, ir.ArrayType(extent, dtype), {}, self.span(node)
+        )
 
     def _task_dummy(self, node: ast.Call) -> ir.Expr:
         if node.args:
@@ -150,7 +175,7 @@ class Calls(Subscripts):
         deps = tuple(self.deps(node.keywords[0].value))
         return ir.Call("system.task_dummy", {"deps": deps}, ir.ScalarType(TASK_ID), {}, self.span(node))
 
-    # --- dependencies and predicates -------------------------------------------------------------------------------------
+    # --- dependencies and predicates ---
 
     def deps(self, node: ast.expr) -> list[ir.Expr]:
         """The entries of a ``deps=`` value (spec language 6.3)."""
@@ -177,7 +202,8 @@ class Calls(Subscripts):
         if isinstance(kind, (ir.ScalarType, ir.ArrayType)) and dtype == TASK_ID:
             return value
         self.type_error(
-            f"deps= takes task ids, not {self.describe(kind)}", node,
+            f"deps= takes task ids, not {self.describe(kind)}",
+            node,
             "take the id with 'with pl.at(...) as tid' or the second result of pl.submit",
         )
 
@@ -214,7 +240,7 @@ class Calls(Subscripts):
             self.type_error(f"the element of predicate= is a signed integer, not {dtype}", node)
         return op, left, int(right.value or 0)
 
-    # --- functions ---------------------------------------------------------------------------------------------------
+    # --- functions ---
 
     def _bare_call(self, name: str, node: ast.Call) -> ir.Expr:
         if self.names.lookup(name) is not None:
@@ -224,8 +250,11 @@ class Calls(Subscripts):
             import builtins
 
             if hasattr(builtins, name):
-                self.unsupported(f"the Python builtin {name!r} is not part of the language", node,
-                                 f"use pl.{name}" if name in ("min", "max", "range", "abs") else None)
+                self.unsupported(
+                    f"the Python builtin {name!r} is not part of the language",
+                    node,
+                    f"use pl.{name}" if name in ("min", "max", "range", "abs") else None,
+                )
             self.undefined(name, node)
         if getattr(target, "is_inline_macro", False):
             return self.expand_macro(target, node)
@@ -248,7 +277,7 @@ class Calls(Subscripts):
         for keyword in node.keywords:
             if keyword.arg == "device":
                 device = self.expression(keyword.value)
-            elif keyword.arg in names and keyword.arg not in bound:
+            elif keyword.arg is not None and keyword.arg in names and keyword.arg not in bound:
                 bound[keyword.arg] = keyword.value
             else:
                 self.type_error(f"{name} has no parameter {keyword.arg!r}; parameters: {', '.join(names)}", node)
@@ -276,7 +305,9 @@ class Calls(Subscripts):
             elif keyword.arg == "attrs":
                 attrs.update(self._printed_attrs(keyword.value))
             elif keyword.arg in ("deps", "dumps", "core_num", "sync_start", "predicate", "allow_early_resolve"):
-                self.type_error(f"{keyword.arg}= is not legal on self.{name}(...)", node, "use pl.submit or a pl.at / pl.spmd scope")
+                self.type_error(
+                    f"{keyword.arg}= is not legal on self.{name}(...)", node, "use pl.submit or a pl.at / pl.spmd scope"
+                )
             else:
                 self.type_error(f"self.{name}(...) takes positional arguments only", node)
         args, unordered = self._call_arguments(node.args)
@@ -314,17 +345,25 @@ class Calls(Subscripts):
         function = self.context.method(name, args)
         if function is None:
             near = difflib.get_close_matches(name, list(self.context.method_names()), 1)
-            self.fail(UndefinedVariableError, f"the program has no function {name!r}", node,
-                      f"did you mean self.{near[0]}?" if near else None)
+            self.fail(
+                UndefinedVariableError,
+                f"the program has no function {name!r}",
+                node,
+                f"did you mean self.{near[0]}?" if near else None,
+            )
         return function
 
     def call_function(
-        self, function: ir.Function, args: list[ir.Expr], node: ast.AST, attrs: dict[str, Any] | None = None,
+        self,
+        function: ir.Function,
+        args: list[ir.Expr],
+        node: ast.AST,
+        attrs: dict[str, Any] | None = None,
         kind: str = "call",
     ) -> ir.FunctionCall:
         """A call of ``function`` with its argument kinds checked and its result type worked out."""
         missing = len(function.params) - len(args)
-        omitted = function.params[len(args):] if missing > 0 else []
+        omitted = function.params[len(args) :] if missing > 0 else []
         may_omit = kind != "call" and all(p.direction != ParamDirection.In for p in omitted)
         if missing < 0 or (missing > 0 and not may_omit):
             wanted = ", ".join(p.name for p in function.params)
@@ -333,21 +372,28 @@ class Calls(Subscripts):
             self._check_argument(function, parameter, value, node)
         attrs = dict(attrs or {})
         attrs["returns"] = function.attrs.get("returns", ())
-        return ir.FunctionCall(function.name, tuple(args), self._result_type(function, args), kind, attrs, self.span(node))
+        return ir.FunctionCall(
+            function.name, tuple(args), self._result_type(function, args), kind, attrs, self.span(node)
+        )
 
     def _check_argument(self, function: ir.Function, parameter: ir.Param, value: ir.Expr, node: ast.AST) -> None:
         want, have = parameter.type, value.type
         if isinstance(want, ir.ScalarType) != isinstance(have, ir.ScalarType):
             self.type_error(
-                f"{function.name}: parameter {parameter.name!r} is {self.describe(want)}, got {self.describe(have)}", node
+                f"{function.name}: parameter {parameter.name!r} is {self.describe(want)}, got {self.describe(have)}",
+                node,
             )
         if isinstance(want, ir.TensorType) and isinstance(have, ir.TensorType):
-            clash = want.dtype != have.dtype or len(want.shape) != len(have.shape) or any(
-                isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(want.shape, have.shape)
+            clash = (
+                want.dtype != have.dtype
+                or len(want.shape) != len(have.shape)
+                or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(want.shape, have.shape))
             )
             if clash:
                 self.type_error(
-                    f"{function.name}: parameter {parameter.name!r} is {self.describe(want)}, got {self.describe(have)}", node
+                    f"{function.name}: parameter {parameter.name!r} is {self.describe(want)}, "
+                    f"got {self.describe(have)}",
+                    node,
                 )
 
     def _result_type(self, function: ir.Function, args: list[ir.Expr]) -> ir.Type:
@@ -360,7 +406,7 @@ class Calls(Subscripts):
             return ir.NoneType()
         return types[0] if len(types) == 1 else ir.TupleType(tuple(types))
 
-    # --- submit --------------------------------------------------------------------------------------------------------
+    # --- submit ---
 
     def launch(self, kind: str, node: ast.Call) -> ir.FunctionCall:
         """``pl.submit`` and ``pl.spmd_submit``: the result is a tuple (results…, task id)."""
@@ -381,8 +427,16 @@ class Calls(Subscripts):
         function = self._method(chain[1], args, node)
         args = args + self._omitted_outputs(function, len(args), node)
         call = self.call_function(function, args, node, attrs, kind)
-        results = call.type.items if isinstance(call.type, ir.TupleType) else () if isinstance(call.type, ir.NoneType) else (call.type,)
-        return ir.FunctionCall(call.callee, call.args, ir.TupleType((*results, ir.ScalarType(TASK_ID))), kind, call.attrs, call.span)
+        results = (
+            call.type.items
+            if isinstance(call.type, ir.TupleType)
+            else ()
+            if isinstance(call.type, ir.NoneType)
+            else (call.type,)
+        )
+        return ir.FunctionCall(
+            call.callee, call.args, ir.TupleType((*results, ir.ScalarType(TASK_ID))), kind, call.attrs, call.span
+        )
 
     def _omitted_outputs(self, function: ir.Function, given: int, node: ast.AST) -> list[ir.Expr]:
         """Tensors the runtime allocates for trailing outputs that the call leaves out."""
@@ -443,7 +497,7 @@ class Calls(Subscripts):
             found.append(variable.name)
         return tuple(found)
 
-    # --- inline expansion ------------------------------------------------------------------------------------------------
+    # --- inline expansion ---
 
     def expand_macro(self, macro: Any, node: ast.Call) -> ir.Expr:
         """``@pl.inline``: re-parse the body against the actual arguments."""

@@ -15,7 +15,10 @@ from pypto.language.parser.expressions import _ABSENT
 from pypto.language.parser.statements import Statements, same_kind
 
 LOOPS = {
-    "range": ForKind.Sequential, "parallel": ForKind.Parallel, "unroll": ForKind.Unroll, "pipeline": ForKind.Pipeline,
+    "range": ForKind.Sequential,
+    "parallel": ForKind.Parallel,
+    "unroll": ForKind.Unroll,
+    "pipeline": ForKind.Pipeline,
 }
 ITERATORS = (*LOOPS, "while_", "spmd", "split_aiv")
 
@@ -24,7 +27,7 @@ ITERATORS = (*LOOPS, "while_", "spmd", "split_aiv")
 class Carry:
     """The explicit state of one open block: variables that a yield updates, and names it makes visible afterwards."""
 
-    kind: str                                    # loop or branch
+    kind: str  # loop or branch
     variables: list[ir.Var] = field(default_factory=list)
     results: list[str] | None = None
     yielded: bool = False
@@ -35,7 +38,7 @@ class Control(Statements):
 
     carries: list[Carry]
 
-    # --- for -------------------------------------------------------------------------------------------------------------
+    # --- for ---
 
     def _stmt_For(self, node: ast.For) -> None:
         if node.orelse:
@@ -82,12 +85,20 @@ class Control(Statements):
         self.loops.pop()
         self._close_hidden()
         self.block = saved
-        self.emit(ir.For(kind, variable, start, stop, step, body, options["stage"], span=self.span(node), attrs=options["attrs"]))
+        self.emit(
+            ir.For(
+                kind, variable, start, stop, step, body, options["stage"], span=self.span(node), attrs=options["attrs"]
+            )
+        )
         self._publish(carry, inner, node)
 
     def _loop_keywords(self, call: ast.Call, name: str, node: ast.For) -> dict[str, Any]:
-        legal = {"range": ("init_values", "attrs"), "parallel": ("init_values", "attrs"), "unroll": ("attrs",),
-                 "pipeline": ("stage", "init_values", "attrs")}[name]
+        legal = {
+            "range": ("init_values", "attrs"),
+            "parallel": ("init_values", "attrs"),
+            "unroll": ("attrs",),
+            "pipeline": ("stage", "init_values", "attrs"),
+        }[name]
         found: dict[str, Any] = {"init_values": None, "stage": 1, "attrs": {}}
         given = {k.arg for k in call.keywords}
         for keyword in call.keywords:
@@ -154,7 +165,7 @@ class Control(Statements):
             self.syntax(f"{len(target.elts)} carried names for {len(initial)} init_values", node)
         return names
 
-    # --- explicit state ------------------------------------------------------------------------------------------------------
+    # --- explicit state ---
 
     def _open_carry(self, inner: list[str], initial: list[ir.Expr] | None, node: ast.stmt) -> Carry:
         carry = Carry("loop")
@@ -200,9 +211,14 @@ class Control(Statements):
         for variable, value in zip(carry.variables, values):
             if not same_kind(variable.type, value.type):
                 self.type_error(
-                    f"the carried value is {self.describe(variable.type)}, pl.yield_ gives {self.describe(value.type)}", node
+                    f"the carried value is {self.describe(variable.type)}, pl.yield_ gives {self.describe(value.type)}",
+                    node,
                 )
-        held = values if len(values) == 1 else [self._held(v, f"{c.name}_next", node) for v, c in zip(values, carry.variables)]
+        held = (
+            values
+            if len(values) == 1
+            else [self._held(v, f"{c.name}_next", node) for v, c in zip(values, carry.variables)]
+        )
         for variable, value in zip(carry.variables, held):
             self.emit(ir.Assign(ir.Var(variable.name, value.type, self.span(node)), value, self.span(node)))
             root = self.root_of(value)
@@ -223,9 +239,9 @@ class Control(Statements):
         for name, variable in block.bound.items():
             root = self.roots.get(variable.name)
             if root in outputs and self.names.lookup(name) is None:
-                self.names.bind(name, ir.Var(root, outputs[root].type, variable.span))  # type: ignore[index, arg-type]
+                self.names.bind(name, ir.Var(root, outputs[root].type, variable.span))
 
-    # --- while ---------------------------------------------------------------------------------------------------------------
+    # --- while ---
 
     def _stmt_While(self, node: ast.While) -> None:
         if node.orelse:
@@ -256,9 +272,14 @@ class Control(Statements):
         carry = self._open_carry(inner, initial[0], node)
         first = node.body[0]
         condition_call = first.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) else None
-        if condition_call is None or (attribute_chain(condition_call.func) or [""])[-1] != "cond" or len(condition_call.args) != 1:
+        if (
+            condition_call is None
+            or (attribute_chain(condition_call.func) or [""])[-1] != "cond"
+            or len(condition_call.args) != 1
+        ):
             self.syntax("the first statement of a pl.while_ body is pl.cond(<BOOL>)", first)
-        saved, body = self.block, []
+        body: list[ir.Stmt] = []
+        saved = self.block
         self.names.open("while", hidden=True)
         self._bind_carried(inner, carry)
         condition = self._condition(condition_call.args[0])
@@ -277,10 +298,12 @@ class Control(Statements):
     def _condition(self, node: ast.expr) -> ir.Expr:
         value = self.expression(node)
         if not (isinstance(value.type, ir.ScalarType) and value.type.dtype == BOOL):
-            self.type_error(f"a condition is a BOOL scalar, not {self.describe(value.type)}", node, "write a comparison")
+            self.type_error(
+                f"a condition is a BOOL scalar, not {self.describe(value.type)}", node, "write a comparison"
+            )
         return value
 
-    # --- if --------------------------------------------------------------------------------------------------------------------
+    # --- if ---
 
     def _stmt_If(self, node: ast.If) -> None:
         condition = self._condition(node.test)
@@ -295,7 +318,9 @@ class Control(Statements):
             other = else_names.get(name)
             if other is not None and not same_kind(variable.type, other.type):
                 self.type_error(
-                    f"{name!r} is {self.describe(variable.type)} in one branch and {self.describe(other.type)} in the other", node
+                    f"{name!r} is {self.describe(variable.type)} in one branch and "
+                    f"{self.describe(other.type)} in the other",
+                    node,
                 )
             if other is not None:
                 self.names.shadow(name, variable)
@@ -306,11 +331,14 @@ class Control(Statements):
                 self.names._gone[name] = "if"
 
     def _branch(self, body: list[ast.stmt], siblings: dict[str, str]) -> tuple[list[ir.Stmt], dict[str, ir.Var]]:
-        saved, output = self.block, []
+        output: list[ir.Stmt] = []
+        saved = self.block
         self.block = output
         self.names.open("if", hidden=True)
         self.siblings.append(siblings)
-        self.carries.append(Carry("branch") if self._yields_here(body) else self.carries[-1] if self.carries else Carry("branch"))
+        self.carries.append(
+            Carry("branch") if self._yields_here(body) else self.carries[-1] if self.carries else Carry("branch")
+        )
         self.statements(body)
         self.carries.pop()
         self.siblings.pop()
@@ -322,7 +350,7 @@ class Control(Statements):
         value = getattr(body[-1], "value", None) if body else None
         return isinstance(value, ast.Call) and (attribute_chain(value.func) or [""])[-1] == "yield_"
 
-    # --- break, continue -----------------------------------------------------------------------------------------------------
+    # --- break, continue ---
 
     def _stmt_Break(self, node: ast.Break) -> None:
         self._check_jump("break", node)

@@ -10,7 +10,13 @@ from typing import Any, NoReturn, Protocol
 
 from pypto.ir import nodes as ir
 from pypto.ir.enums import FunctionType, Level, Role
-from pypto.ir.errors import ParserError, ParserSyntaxError, ParserTypeError, UndefinedVariableError, UnsupportedFeatureError
+from pypto.ir.errors import (
+    ParserError,
+    ParserSyntaxError,
+    ParserTypeError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+)
 from pypto.ir.span import Span
 from pypto.language.parser.environment import Environment
 from pypto.language.parser.scope import Names
@@ -55,16 +61,16 @@ class ParserState:
         self.names = Names()
         self.block: list[ir.Stmt] = []
         self.params: list[ir.Param] = []
-        self.roots: dict[str, str] = {}             # variable -> parameter or allocation it is a version of
-        self.specialised: dict[str, Any] = {}       # scalar parameter -> literal value
+        self.roots: dict[str, str] = {}  # variable -> parameter or allocation it is a version of
+        self.specialised: dict[str, Any] = {}  # scalar parameter -> literal value
         self.attrs: dict[str, Any] = dict(options.attrs)
         self.returned: list[ir.Expr] | None = None
-        self.loops: list[str] = []                  # kinds of the open loops and scopes, innermost last
+        self.loops: list[str] = []  # kinds of the open loops and scopes, innermost last
         self.scopes: list[ir.Scope] = []
         self._stores: dict[int, dict[str, int]] = {}
-        self.splices: list[str] = []                # names of the inline functions being expanded
+        self.splices: list[str] = []  # names of the inline functions being expanded
 
-    # --- output --------------------------------------------------------------------------------------------------------
+    # --- output ---
 
     def emit(self, statement: ir.Stmt) -> None:
         self.block.append(statement)
@@ -72,7 +78,7 @@ class ParserState:
     def span(self, node: ast.AST) -> Span:
         return self.source.span(node)
 
-    # --- errors --------------------------------------------------------------------------------------------------------
+    # --- errors ---
 
     def fail(self, kind: type[ParserError], message: str, node: ast.AST, hint: str | None = None) -> NoReturn:
         raise kind(message, self.span(node), hint)
@@ -90,14 +96,16 @@ class ParserState:
         gone = self.names.closed_in(name)
         if gone:
             self.fail(
-                UndefinedVariableError, f"{name!r} is first assigned inside a {gone} block and cannot be read after it",
-                node, f"assign {name!r} before the {gone} block",
+                UndefinedVariableError,
+                f"{name!r} is first assigned inside a {gone} block and cannot be read after it",
+                node,
+                f"assign {name!r} before the {gone} block",
             )
         near = difflib.get_close_matches(name, self.names.visible() | self.environment.names(), 1)
         hint = f"did you mean {near[0]!r}?" if near else None
         self.fail(UndefinedVariableError, f"{name!r} is not defined", node, hint)
 
-    # --- constants -----------------------------------------------------------------------------------------------------
+    # --- constants ---
 
     def assigned_once(self, name: str) -> bool:
         """True when the body binds ``name`` in exactly one place, so that a constant stays one."""
@@ -110,7 +118,7 @@ class ParserState:
             self._stores[key] = counts
         return self._stores[key].get(name) == 1
 
-    # --- roots ---------------------------------------------------------------------------------------------------------
+    # --- roots ---
 
     def root_of(self, value: ir.Expr) -> str | None:
         """The parameter or allocation whose memory ``value`` is, when it is a version of one."""
@@ -132,7 +140,10 @@ class ParserState:
 
 
 DESTINATIONS = {
-    "tile.store": "output_tensor", "tensor.assemble": "target", "tensor.write": "tensor", "tile.mscatter": "output_tensor",
+    "tile.store": "output_tensor",
+    "tensor.assemble": "target",
+    "tensor.write": "tensor",
+    "tile.mscatter": "output_tensor",
     "tensor.expand_clone": "target",
 }
 """Operations that write a tensor in place: parameter that names it."""

@@ -16,26 +16,56 @@ from pypto.language import typing as lt
 from pypto.language.parser.core import ParserState
 
 BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.LShift: "<<",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.LShift: "<<",
     ast.RShift: ">>",
 }
 COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
 }
 FOLD: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-    ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
 REJECTED: dict[type[ast.AST], str] = {
     ast.IfExp: "a conditional expression is not part of the language; write an if statement",
-    ast.Dict: "a dict is not part of the language", ast.Set: "a set is not part of the language",
-    ast.Lambda: "lambda is not part of the language", ast.JoinedStr: "an f-string is not part of the language",
-    ast.NamedExpr: "':=' is not part of the language", ast.Starred: "'*' unpacking is not part of the language",
-    ast.Await: "await is not part of the language", ast.Yield: "yield is not part of the language; see pl.yield_",
+    ast.Dict: "a dict is not part of the language",
+    ast.Set: "a set is not part of the language",
+    ast.Lambda: "lambda is not part of the language",
+    ast.JoinedStr: "an f-string is not part of the language",
+    ast.NamedExpr: "':=' is not part of the language",
+    ast.Starred: "'*' unpacking is not part of the language",
+    ast.Await: "await is not part of the language",
+    ast.Yield: "yield is not part of the language; see pl.yield_",
     ast.YieldFrom: "yield is not part of the language; see pl.yield_",
     ast.ListComp: "a list comprehension is allowed only as the value of deps=",
     ast.GeneratorExp: "a generator is not part of the language",
@@ -49,7 +79,7 @@ _ABSENT = object()
 class Expressions(ParserState):
     """Parses expressions to IR, and operation arguments to IR or Python values."""
 
-    # --- constants -------------------------------------------------------------------------------------------------
+    # --- constants ---
 
     def python_value(self, node: ast.expr) -> Any:
         """The Python value of names and attribute chains that no program variable shadows; ``_ABSENT`` otherwise."""
@@ -104,7 +134,7 @@ class Expressions(ParserState):
             return value if isinstance(value, _NUMBER) else _ABSENT
         return _ABSENT
 
-    # --- expressions -------------------------------------------------------------------------------------------------
+    # --- expressions ---
 
     def expression(self, node: ast.expr) -> ir.Expr:
         """``node`` as a value of the program."""
@@ -155,7 +185,9 @@ class Expressions(ParserState):
         if value is not _ABSENT:
             if isinstance(value, lt.DimExpression):
                 return value.expr
-            self.unsupported(f"{ast.unparse(node)!r} has no value here", node, "it is legal only as an operation's argument")
+            self.unsupported(
+                f"{ast.unparse(node)!r} has no value here", node, "it is legal only as an operation's argument"
+            )
         if node.attr == "shape" and self.options.jit:
             base = self.expression(node.value)
             if isinstance(base.type, (ir.TensorType, ir.TileType)):
@@ -196,7 +228,8 @@ class Expressions(ParserState):
         for operand in operands:
             if not isinstance(operand.type, ir.ScalarType):
                 self.syntax(
-                    f"operator {symbol!r} works on scalars, not on {self.describe(operand.type)}", node,
+                    f"operator {symbol!r} works on scalars, not on {self.describe(operand.type)}",
+                    node,
                     "use the operation functions: pl.add, pl.mul, pl.cmp, ...",
                 )
         try:
@@ -212,7 +245,7 @@ class Expressions(ParserState):
 
         return print_type(kind)
 
-    # --- subscripts --------------------------------------------------------------------------------------------------
+    # --- subscripts ---
 
     def _expr_Subscript(self, node: ast.Subscript) -> ir.Expr:
         base = self.expression(node.value)
@@ -243,7 +276,7 @@ class Expressions(ParserState):
     def subscript_read(self, base: ir.Expr, node: ast.Subscript) -> ir.Expr:
         raise NotImplementedError
 
-    # --- operation arguments -------------------------------------------------------------------------------------------
+    # --- operation arguments ---
 
     def argument(self, node: ast.expr, keyword: bool) -> Any:
         """One operation argument: expressions stay IR, lists become tuples, names of types and options become Python
@@ -261,7 +294,11 @@ class Expressions(ParserState):
         if isinstance(node, ast.Attribute) and node.attr == "dtype" and self.options.jit:
             base = self.expression(node.value)
             return getattr(base.type, "dtype")  # noqa: B009 - only typed values have one
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("TensorView", "TileView", "MemRef"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("TensorView", "TileView", "MemRef")
+        ):
             return self.evaluate(node)
         value = self.expression(node)
         return value.items if isinstance(value, ir.TupleExpr) else value
@@ -273,7 +310,7 @@ class Expressions(ParserState):
             return node.value
         if keyword or node.value is None:
             return node.value
-        return ir.literal(node.value, self.span(node))
+        return self.lift(node.value, node)
 
     def _environment_argument(self, value: Any, node: ast.expr, keyword: bool) -> Any:
         if isinstance(value, lt.DimExpression):
@@ -324,6 +361,19 @@ class Expressions(ParserState):
 
 
 SAFE_BUILTINS = {
-    "len": len, "max": max, "min": min, "abs": abs, "sum": sum, "round": round, "int": int, "float": float, "bool": bool,
-    "list": list, "tuple": tuple, "range": range, "isinstance": isinstance, "type": type, "slice": slice,
+    "len": len,
+    "max": max,
+    "min": min,
+    "abs": abs,
+    "sum": sum,
+    "round": round,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "list": list,
+    "tuple": tuple,
+    "range": range,
+    "isinstance": isinstance,
+    "type": type,
+    "slice": slice,
 }

@@ -12,15 +12,18 @@ from pypto.ir.errors import ParserError, ParserSyntaxError
 from pypto.ir.span import Span
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.core import FunctionOptions, ProgramContext
+from pypto.language.parser.distributed import RankCalls
 from pypto.language.parser.environment import Environment
 from pypto.language.parser.scope import Names
-from pypto.language.parser.scopes import Scopes
 from pypto.language.parser.source import Source
 
 IMPLIED_PLACE: dict[FunctionType, tuple[Level, Role]] = {
-    FunctionType.InCore: (Level.CHIP_DIE, Role.SubWorker), FunctionType.AIC: (Level.AIC, Role.SubWorker),
-    FunctionType.AIV: (Level.AIV, Role.SubWorker), FunctionType.Group: (Level.CORE_GROUP, Role.SubWorker),
-    FunctionType.Orchestration: (Level.CHIP, Role.Orchestrator), FunctionType.Graph: (Level.CHIP, Role.Orchestrator),
+    FunctionType.InCore: (Level.CHIP_DIE, Role.SubWorker),
+    FunctionType.AIC: (Level.AIC, Role.SubWorker),
+    FunctionType.AIV: (Level.AIV, Role.SubWorker),
+    FunctionType.Group: (Level.CORE_GROUP, Role.SubWorker),
+    FunctionType.Orchestration: (Level.CHIP, Role.Orchestrator),
+    FunctionType.Graph: (Level.CHIP, Role.Orchestrator),
 }
 """Level and role that a function type implies (spec language 3.6)."""
 
@@ -40,7 +43,7 @@ class Definition:
         return self.source.tree
 
 
-class FunctionParser(Scopes):
+class FunctionParser(RankCalls):
     """Parses one function definition to an :class:`ir.Function`."""
 
     def __init__(self, source: Source, environment: Environment, context: ProgramContext, options: FunctionOptions):
@@ -50,7 +53,11 @@ class FunctionParser(Scopes):
         self.carries = []
 
     def parse(
-        self, tree: ast.FunctionDef, params: list[ir.Param], return_types: tuple[ir.Type, ...] | None, takes_self: bool,
+        self,
+        tree: ast.FunctionDef,
+        params: list[ir.Param],
+        return_types: tuple[ir.Type, ...] | None,
+        takes_self: bool,
         span: Span,
     ) -> ir.Function:
         """Parse ``tree`` with parameters of known types; ``return_types`` is the annotation, when there is one."""
@@ -72,7 +79,9 @@ class FunctionParser(Scopes):
         if self.options.type in IMPLIED_PLACE:
             level, role = level or IMPLIED_PLACE[self.options.type][0], role or IMPLIED_PLACE[self.options.type][1]
         types = return_types if return_types is not None else inferred
-        return ir.Function(tree.name, params, self.block, self.options.type, level, role, types, attrs, takes_self, span)
+        return ir.Function(
+            tree.name, params, self.block, self.options.type, level, role, types, attrs, takes_self, span
+        )
 
     def _guarded(self, tree: ast.FunctionDef) -> None:
         try:
@@ -80,9 +89,11 @@ class FunctionParser(Scopes):
         except ParserError:
             raise
         except RecursionError as e:
-            raise ParserSyntaxError(f"{tree.name} calls itself; recursion is not part of the language", self.span(tree)) from e
+            raise ParserSyntaxError(
+                f"{tree.name} calls itself; recursion is not part of the language", self.span(tree)
+            ) from e
 
-    # --- inline expansion ------------------------------------------------------------------------------------------------
+    # --- inline expansion ---
 
     def expand_definition(self, definition: Definition, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
         """Parse the body of ``definition`` here with its parameters bound to ``args``."""
@@ -90,7 +101,9 @@ class FunctionParser(Scopes):
             self.fail(ParserSyntaxError, f"inline function {definition.name!r} calls itself", node)
         parameters = [a.arg for a in definition.tree.args.args if a.arg != "self"]
         if len(parameters) != len(args):
-            self.type_error(f"{definition.name} takes {len(parameters)} arguments ({', '.join(parameters)}), got {len(args)}", node)
+            self.type_error(
+                f"{definition.name} takes {len(parameters)} arguments ({', '.join(parameters)}), got {len(args)}", node
+            )
         saved = (self.source, self.environment, self.names, self.returned, self.options)
         bound = [self._bound_argument(name, value, node) for name, value in zip(parameters, args)]
         inner = Names()
@@ -147,9 +160,12 @@ class FunctionParser(Scopes):
 
 
 def parameter_types(
-    tree: ast.FunctionDef, annotations: dict[str, Any], source: Source, skip_self: bool,
+    tree: ast.FunctionDef,
+    annotations: dict[str, Any],
+    source: Source,
+    skip_self: bool,
 ) -> list[tuple[str, Any, ast.arg]]:
-    """The parameters of a definition with their evaluated annotations; unsupported kinds are a ``ParserSyntaxError``."""
+    """The parameters of a definition with their evaluated annotations; other kinds are a ``ParserSyntaxError``."""
     spec = tree.args
     if spec.vararg or spec.kwarg or spec.kwonlyargs or spec.posonlyargs:
         raise ParserSyntaxError("parameters are positional-or-keyword only", source.span(tree))

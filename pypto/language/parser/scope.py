@@ -11,9 +11,9 @@ from pypto.ir import nodes as ir
 class Block:
     """One block of the body. ``bound`` maps source names to the variables bound in it."""
 
-    kind: str                                   # function, for, while, if, with
+    kind: str  # function, for, while, if, with
     bound: dict[str, ir.Var] = field(default_factory=dict)
-    hidden: bool = False                        # names first bound inside are not readable after it
+    hidden: bool = False  # names first bound inside are not readable after it
 
 
 class Names:
@@ -22,7 +22,7 @@ class Names:
     def __init__(self) -> None:
         self._blocks: list[Block] = [Block("function")]
         self._taken: set[str] = set()
-        self._gone: dict[str, str] = {}         # names whose block has closed -> kind of that block
+        self._gone: dict[str, str] = {}  # names whose block has closed -> kind of that block
 
     def lookup(self, name: str) -> ir.Var | None:
         """The variable ``name`` stands for here, innermost block first."""

@@ -13,16 +13,39 @@ from pypto.ir.errors import InvalidOperationError
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.control import Control
 
-MANAGERS = ("at", "cluster", "spmd", "scope", "manual_scope")
+MANAGERS = ("at", "cluster", "spmd", "scope", "manual_scope", "stage")
+"""``pl.stage`` is printer output: one copy of a pipelined body."""
 DEVICE_SCOPES = ("at", "spmd", "split_aiv", "cluster")
 DEVICE_FUNCTIONS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 CONTROL_PLANE = {
-    "create", "read", "write", "slice", "reshape", "reinterpret_view", "transpose", "view", "dim", "assemble", "dump_tag",
-    "alloc", "set_validshape", "create_tensor", "fillpad", "expand_clone",
+    "create",
+    "read",
+    "write",
+    "slice",
+    "reshape",
+    "reinterpret_view",
+    "transpose",
+    "view",
+    "dim",
+    "assemble",
+    "dump_tag",
+    "alloc",
+    "set_validshape",
+    "create_tensor",
+    "fillpad",
+    "expand_clone",
 }
 """Tensor operations that orchestration code may use directly (spec language 5.7)."""
 AT_KEYWORDS = (
-    "level", "role", "optimizations", "deps", "no_dep_args", "dumps", "allow_early_resolve", "name_hint", "windowize",
+    "level",
+    "role",
+    "optimizations",
+    "deps",
+    "no_dep_args",
+    "dumps",
+    "allow_early_resolve",
+    "name_hint",
+    "windowize",
 )
 SPMD_KEYWORDS = ("core_num", "sync_start", "name_hint", "optimizations", "deps", "allow_early_resolve", "predicate")
 
@@ -30,7 +53,7 @@ SPMD_KEYWORDS = ("core_num", "sync_start", "name_hint", "optimizations", "deps",
 class Scopes(Control):
     """Parses ``with`` statements and the scope loops, and checks placement."""
 
-    # --- placement ---------------------------------------------------------------------------------------------------------
+    # --- placement ---
 
     def in_device_code(self) -> bool:
         """True where tile and tensor computation is legal."""
@@ -42,17 +65,23 @@ class Scopes(Control):
         )
 
     def check_placement(self, value: ir.Expr, node: ast.AST) -> None:
-        if not isinstance(value, ir.Call) or self.in_device_code() or self.options.type in (FunctionType.Inline, FunctionType.Opaque) and not self.options.jit:
+        if (
+            not isinstance(value, ir.Call)
+            or self.in_device_code()
+            or self.options.type in (FunctionType.Inline, FunctionType.Opaque)
+            and not self.options.jit
+        ):
             return
         namespace, _, name = value.op.partition(".")
         if namespace == "tile" or (namespace == "tensor" and name not in CONTROL_PLANE):
             self.fail(
                 InvalidOperationError,
-                f"pl.{name} computes on a core but stands in orchestration code", node,
+                f"pl.{name} computes on a core but stands in orchestration code",
+                node,
                 "put it inside 'with pl.at(level=pl.Level.CORE_GROUP):' or into an InCore function",
             )
 
-    # --- with --------------------------------------------------------------------------------------------------------------
+    # --- with ---
 
     def _stmt_With(self, node: ast.With) -> None:
         if len(node.items) != 1:
@@ -61,7 +90,9 @@ class Scopes(Control):
         call = item.context_expr
         chain = attribute_chain(call.func) if isinstance(call, ast.Call) else None
         if chain is None or len(chain) != 2 or chain[0] != "pl" or chain[1] not in MANAGERS:
-            self.unsupported(f"a with statement takes one of {', '.join('pl.' + m for m in MANAGERS)}", item.context_expr)
+            self.unsupported(
+                f"a with statement takes one of {', '.join('pl.' + m for m in MANAGERS)}", item.context_expr
+            )
         task = self._task_variable(item.optional_vars, chain[1], node)
         parse = getattr(self, f"_with_{chain[1]}")
         parse(call, task, node)
@@ -73,8 +104,15 @@ class Scopes(Control):
             self.syntax("'as name' binds the task id of pl.at and pl.spmd only", node)
         return target.id
 
-    def _scope(self, kind: str, attrs: dict[str, Any], body: list[ast.stmt], node: ast.stmt, task: str | None = None,
-               variable: str | None = None) -> ir.Scope:
+    def _scope(
+        self,
+        kind: str,
+        attrs: dict[str, Any],
+        body: list[ast.stmt],
+        node: ast.stmt,
+        task: str | None = None,
+        variable: str | None = None,
+    ) -> ir.Scope:
         scope = ir.Scope(kind, [], attrs, span=self.span(node))
         saved, self.block = self.block, scope.body
         self.names.open("with")
@@ -93,7 +131,7 @@ class Scopes(Control):
         self.emit(scope)
         return scope
 
-    # --- pl.at -------------------------------------------------------------------------------------------------------------
+    # --- pl.at ---
 
     def _with_at(self, call: ast.Call, task: str | None, node: ast.With) -> None:
         given = self._at_arguments(call, node)
@@ -106,7 +144,11 @@ class Scopes(Control):
         self._scope("at", attrs, node.body, node, task)
 
     def _unwraps_here(self) -> bool:
-        return bool(self.scopes) and self.scopes[-1].kind in ("spmd", "cluster") and self.options.type not in DEVICE_FUNCTIONS
+        return (
+            bool(self.scopes)
+            and self.scopes[-1].kind in ("spmd", "cluster")
+            and self.options.type not in DEVICE_FUNCTIONS
+        )
 
     def _at_arguments(self, call: ast.Call, node: ast.With) -> dict[str, ast.expr]:
         if len(call.args) > 2:
@@ -191,13 +233,21 @@ class Scopes(Control):
             self.syntax(f"{name} is a positive integer literal", node)
         return value
 
-    # --- cluster, runtime scopes ---------------------------------------------------------------------------------------------
+    # --- cluster, runtime scopes ---
 
     def _with_cluster(self, call: ast.Call, task: str | None, node: ast.With) -> None:
         if call.args or any(k.arg != "name_hint" for k in call.keywords):
             self.syntax("pl.cluster takes name_hint= and nothing else", node)
-        attrs = {"name_hint": self._name_hint(k.value, node) for k in call.keywords}
+        attrs = {}
+        if call.keywords:
+            attrs = self._scope_keyword("name_hint", call.keywords[0].value, Level.CORE_GROUP, node)
         self._scope("cluster", attrs, node.body, node)
+
+    def _with_stage(self, call: ast.Call, task: str | None, node: ast.With) -> None:
+        values = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
+        if len(values) != 2 or not isinstance(values[1], int) or values[0] is None:
+            self.syntax("pl.stage is printer output: the loop and the number of the copy", node)
+        self._scope("stage", {"loop": values[0], "stage": values[1]}, node.body, node)
 
     def _with_scope(self, call: ast.Call, task: str | None, node: ast.With) -> None:
         values = [*call.args, *(k.value for k in call.keywords)]
@@ -218,10 +268,14 @@ class Scopes(Control):
         if manual_around:
             self.syntax(f"a {mode.name} scope cannot stand inside a MANUAL one", node)
         if mode == ScopeMode.AUTO and self.options.auto_scope:
-            self.syntax("pl.scope() needs auto_scope=False on the function", node, "with auto_scope=True scopes are placed for you")
+            self.syntax(
+                "pl.scope() needs auto_scope=False on the function",
+                node,
+                "with auto_scope=True scopes are placed for you",
+            )
         self._scope("manual" if mode == ScopeMode.MANUAL else "auto", {}, node.body, node)
 
-    # --- spmd ----------------------------------------------------------------------------------------------------------------
+    # --- spmd ---
 
     def _spmd_arguments(self, call: ast.Call, form: str, node: ast.stmt) -> dict[str, Any]:
         if len(call.args) > 1:
@@ -254,7 +308,10 @@ class Scopes(Control):
         attrs = self._spmd_arguments(call, "as" if task else "with", node)
         scope = self._scope("spmd", attrs, node.body, node, task)
         if not self._is_dispatch(scope) and not uses_block_index(scope.body):
-            self.syntax("the body of 'with pl.spmd' is one kernel call, one pl.at scope, or code that reads pl.get_block_idx()", node)
+            self.syntax(
+                "the body of 'with pl.spmd' is one kernel call, one pl.at scope, or code that reads pl.get_block_idx()",
+                node,
+            )
 
     def _is_dispatch(self, scope: ir.Scope) -> bool:
         calls = [s for s in scope.body if isinstance(getattr(s, "value", None), ir.FunctionCall)]

@@ -15,13 +15,20 @@ from pypto.language.parser.source import without_docstring
 
 REJECTED_STATEMENTS: dict[type[ast.stmt], str] = {
     ast.AugAssign: "augmented assignment is not part of the language; write x = x + e",
-    ast.Assert: "assert is not part of the language; see pl.static_assert", ast.Raise: "raise is not part of the language",
-    ast.Try: "try is not part of the language", ast.Delete: "del is not part of the language",
-    ast.Import: "import is not part of a body", ast.ImportFrom: "import is not part of a body",
-    ast.Global: "global is not part of the language", ast.Nonlocal: "nonlocal is not part of the language",
-    ast.FunctionDef: "a nested function is not part of the language", ast.ClassDef: "a nested class is not part of the language",
-    ast.Match: "match is not part of the language", ast.AsyncFunctionDef: "async is not part of the language",
-    ast.AsyncFor: "async is not part of the language", ast.AsyncWith: "async is not part of the language",
+    ast.Assert: "assert is not part of the language; see pl.static_assert",
+    ast.Raise: "raise is not part of the language",
+    ast.Try: "try is not part of the language",
+    ast.Delete: "del is not part of the language",
+    ast.Import: "import is not part of a body",
+    ast.ImportFrom: "import is not part of a body",
+    ast.Global: "global is not part of the language",
+    ast.Nonlocal: "nonlocal is not part of the language",
+    ast.FunctionDef: "a nested function is not part of the language",
+    ast.ClassDef: "a nested class is not part of the language",
+    ast.Match: "match is not part of the language",
+    ast.AsyncFunctionDef: "async is not part of the language",
+    ast.AsyncFor: "async is not part of the language",
+    ast.AsyncWith: "async is not part of the language",
 }
 
 
@@ -45,7 +52,7 @@ class Statements(Calls):
     def _stmt_Pass(self, node: ast.Pass) -> None:
         return
 
-    # --- assignment ----------------------------------------------------------------------------------------------------
+    # --- assignment ---
 
     def _stmt_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
@@ -79,7 +86,10 @@ class Statements(Calls):
         raise NotImplementedError
 
     def _assign_single(self, name: str, value_node: ast.expr, node: ast.stmt) -> None:
-        if isinstance(value_node, ast.Call) and attribute_chain(value_node.func) in (["pl", "submit"], ["pl", "spmd_submit"]):
+        if isinstance(value_node, ast.Call) and attribute_chain(value_node.func) in (
+            ["pl", "submit"],
+            ["pl", "spmd_submit"],
+        ):
             self._store_tuple(name, self.expression(value_node), node)
             return
         value = self.expression(value_node)
@@ -91,7 +101,9 @@ class Statements(Calls):
     def _store_tuple(self, name: str, value: ir.Expr, node: ast.stmt) -> None:
         """A tuple kept under one name: each element gets a variable of its own."""
         kinds = value.type.items  # type: ignore[attr-defined]
-        variables = tuple(ir.Var(self.names.fresh(f"{name}_{i}"), kind, self.span(node)) for i, kind in enumerate(kinds))
+        variables = tuple(
+            ir.Var(self.names.fresh(f"{name}_{i}"), kind, self.span(node)) for i, kind in enumerate(kinds)
+        )
         if isinstance(value, ir.TupleExpr):
             for variable, item in zip(variables, value.items):
                 self.emit(ir.Assign(variable, item, self.span(node)))
@@ -120,12 +132,18 @@ class Statements(Calls):
         if not isinstance(value.type, ir.TupleType):
             self.syntax(f"{self.describe(value.type)} cannot be unpacked", node)
         submit = isinstance(value, ir.FunctionCall) and value.kind != "call"
-        nested = submit and len(target.elts) == 2 and (isinstance(target.elts[0], ast.Tuple) or len(value.type.items) != 2)
+        nested = (
+            submit and len(target.elts) == 2 and (isinstance(target.elts[0], ast.Tuple) or len(value.type.items) != 2)
+        )
         names = self._flat_targets(target, nested, node)
         if len(names) != len(value.type.items):
             self.syntax(f"{len(names)} targets for {len(value.type.items)} values", node)
         if isinstance(value, ir.TupleExpr):
-            held = [self._held(item, f"{name}_next", node) for name, item in zip(names, value.items)] if len(names) > 1 else list(value.items)
+            held = (
+                [self._held(item, f"{name}_next", node) for name, item in zip(names, value.items)]
+                if len(names) > 1
+                else list(value.items)
+            )
             for name, item in zip(names, held):
                 self.assign_name(name, item, node)
             return
@@ -163,7 +181,10 @@ class Statements(Calls):
         if self._yield_assignment(node.target, node.value, node):
             return
         annotation = self.evaluate(node.annotation)
-        if isinstance(node.value, ast.Call) and attribute_chain(node.value.func) in (["pl", "tile", "alloc"], ["pl", "tensor", "alloc"]):
+        if isinstance(node.value, ast.Call) and attribute_chain(node.value.func) in (
+            ["pl", "tile", "alloc"],
+            ["pl", "tensor", "alloc"],
+        ):
             self.expression(node.value)
             return
         value = self.expression(node.value)
@@ -183,12 +204,19 @@ class Statements(Calls):
             self.type_error(clash, node)
         if isinstance(wanted, (ir.TensorType, ir.TileType)) and isinstance(have, (ir.TensorType, ir.TileType)):
             same = wanted.dtype == have.dtype and len(wanted.shape) == len(have.shape)
-            same = same and all(a == b for a, b in zip(wanted.shape, have.shape) if isinstance(a, int) and isinstance(b, int))
+            same = same and all(
+                a == b for a, b in zip(wanted.shape, have.shape) if isinstance(a, int) and isinstance(b, int)
+            )
             if not same:
                 self.type_error(clash, node)
         if isinstance(wanted, ir.TileType) and isinstance(have, ir.TileType):
-            merged = ir.TileType(have.shape, have.dtype, wanted.space or have.space, wanted.view or have.view,
-                                 wanted.memref or have.memref)
+            merged = ir.TileType(
+                have.shape,
+                have.dtype,
+                wanted.space or have.space,
+                wanted.view or have.view,
+                wanted.memref or have.memref,
+            )
             return with_type(value, merged)
         return value
 
@@ -202,7 +230,7 @@ class Statements(Calls):
             return ir.Cast(value, wanted.dtype, value.span)
         self.type_error(clash, node)
 
-    # --- binding ---------------------------------------------------------------------------------------------------------
+    # --- binding ---
 
     def _target(self, name: str, kind: ir.Type, node: ast.AST) -> ir.Var:
         """The variable that assigning a value of type ``kind`` to ``name`` binds (spec language 4.2)."""
@@ -219,7 +247,8 @@ class Statements(Calls):
         if not same_kind(existing.type, kind):
             if self.names.depth_of(name) != 0 or not (self.options.jit or self.splices):
                 self.type_error(
-                    f"{name!r} is {self.describe(existing.type)} and cannot be rebound to {self.describe(kind)}", node,
+                    f"{name!r} is {self.describe(existing.type)} and cannot be rebound to {self.describe(kind)}",
+                    node,
                     "pick another name for the new value",
                 )
             variable = ir.Var(self.names.fresh(name), kind, self.span(node))
@@ -240,7 +269,7 @@ class Statements(Calls):
         elif not root:
             self.roots.pop(variable.name, None)
 
-    # --- effects -----------------------------------------------------------------------------------------------------------
+    # --- effects ---
 
     def _stmt_Expr(self, node: ast.Expr) -> None:
         call = node.value
@@ -252,15 +281,21 @@ class Statements(Calls):
         if chain[-1] == "bind_dynamic":
             return
         handler = {
-            "yield_": self._yield_statement, "static_print": self._static_print, "static_assert": self._static_assert,
-            "func_attr": self._func_attr, "dump_tag": self._dump_tag,
+            "yield_": self._yield_statement,
+            "static_print": self._static_print,
+            "static_assert": self._static_assert,
+            "func_attr": self._func_attr,
+            "dump_tag": self._dump_tag,
         }.get(chain[-1])
         if handler is not None and len(chain) > 1:
             handler(call, node)
             return
         if chain in (["pl", "submit"], ["pl", "spmd_submit"]):
-            self.syntax(f"pl.{chain[1]} is assigned: result, tid = pl.{chain[1]}(...)", node,
-                        "write self.kernel(...) when the task id is not needed")
+            self.syntax(
+                f"pl.{chain[1]} is assigned: result, tid = pl.{chain[1]}(...)",
+                node,
+                "write self.kernel(...) when the task id is not needed",
+            )
         self._effect(self.expression(call), node)
 
     def _effect(self, value: ir.Expr, node: ast.stmt) -> None:
@@ -336,9 +371,13 @@ class Statements(Calls):
         if len(call.args) != 1 or not isinstance(call.args[0], ast.Name):
             self.syntax("pl.dump_tag takes one bare tensor name", node)
         value = self.expression(call.args[0])
-        self.emit(ir.Evaluate(ir.Call("tensor.dump_tag", {"tensor": value}, ir.NoneType(), {}, self.span(node)), self.span(node)))
+        self.emit(
+            ir.Evaluate(
+                ir.Call("tensor.dump_tag", {"tensor": value}, ir.NoneType(), {}, self.span(node)), self.span(node)
+            )
+        )
 
-    # --- return ------------------------------------------------------------------------------------------------------------
+    # --- return ---
 
     def _stmt_Return(self, node: ast.Return) -> None:
         value = None if node.value is None else self.expression(node.value)
@@ -371,7 +410,7 @@ class Statements(Calls):
         found: list[int | None] = []
         for value in self.returned or []:
             root = self.root_of(value)
-            found.append(order.get(root, everything.get(root)) if root else None)  # type: ignore[arg-type]
+            found.append(order.get(root, everything.get(root)) if root else None)
         return tuple(found)
 
 

@@ -22,7 +22,6 @@ class Window:
     valid: tuple[ir.Dim, ...] | None = None
 
 
-
 class Subscripts(Expressions):
     """Turns ``x[...]`` into slices, reads and assembles."""
 
@@ -66,7 +65,7 @@ class Subscripts(Expressions):
         stop = self._index(node.upper) if node.upper is not None else ir.as_expr(extent)
         return start, difference(stop, start)
 
-    # --- reads -------------------------------------------------------------------------------------------------------
+    # --- reads ---
 
     def subscript_read(self, base: ir.Expr, node: ast.Subscript) -> ir.Expr:
         window = self.window(base, node)
@@ -84,7 +83,9 @@ class Subscripts(Expressions):
         for axis, extent in enumerate(window.extents):
             offset = ir.as_dim(window.offsets[axis])
             if not isinstance(offset, int):
-                self.type_error("the lower bound of a tile slice is a constant", node, "use pl.slice with a run-time offset")
+                self.type_error(
+                    "the lower bound of a tile slice is a constant", node, "use pl.slice with a run-time offset"
+                )
             extents.append(extent if isinstance(extent, int) else shape[axis] - offset)
             valid.append(extent)
         kwargs: dict[str, object] = {}
@@ -93,10 +94,12 @@ class Subscripts(Expressions):
         if window.dropped:
             kwargs["drop_dims"] = window.dropped
             if len(shape) - len(window.dropped) < 2:
-                warnings.warn(f"{self.span(node)}: a tile subscript below two axes is padded to two", UserWarning, stacklevel=2)
+                warnings.warn(
+                    f"{self.span(node)}: a tile subscript below two axes is padded to two", UserWarning, stacklevel=2
+                )
         return self.operation("tile", "slice", [base, tuple(extents), window.offsets], kwargs, node)
 
-    # --- writes ------------------------------------------------------------------------------------------------------
+    # --- writes ---
 
     def subscript_write(self, target: ast.Subscript, value: ir.Expr, node: ast.stmt) -> None:
         """``name[...] = value``: rebind the name to the updated value."""
@@ -120,7 +123,8 @@ class Subscripts(Expressions):
     def _assembled(self, base: ir.Expr, window: Window, value: ir.Expr, node: ast.Subscript) -> ir.Expr:
         if isinstance(value.type, ir.ScalarType):
             self.unsupported(
-                f"an element of {self.describe(base.type)} is not assigned by subscript", node,
+                f"an element of {self.describe(base.type)} is not assigned by subscript",
+                node,
                 f"use pl.write({ast.unparse(node.value)}, [...], value)",
             )
         if type(value.type) is not type(base.type):
@@ -139,11 +143,14 @@ class Subscripts(Expressions):
         if len(shape) == len(window.extents):
             kept = list(window.extents)
         if len(kept) != len(shape):
-            self.type_error(f"the window has {len(kept)} axes, the value {len(shape)}: {self.describe(value.type)}", node)
+            self.type_error(
+                f"the window has {len(kept)} axes, the value {len(shape)}: {self.describe(value.type)}", node
+            )
         for axis, (want, have, have_valid) in enumerate(zip(kept, shape, valid)):
             if isinstance(want, int) and isinstance(have, int) and want != have and want != have_valid:
                 self.type_error(
-                    f"axis {axis} of the window has extent {want}, the value {self.describe(value.type)} has {have}", node
+                    f"axis {axis} of the window has extent {want}, the value {self.describe(value.type)} has {have}",
+                    node,
                 )
 
 

@@ -22,7 +22,9 @@ def place(program: ir.Program, generation: str, capacity: dict[str, int]) -> ir.
     """Place every kernel of ``program``; ``capacity`` gives the bytes of each memory space by its text name."""
     functions = {}
     for name, function in program.functions.items():
-        ready = function.type in KERNELS and not function.attrs.get("external") and "external_source" not in function.attrs
+        ready = (
+            function.type in KERNELS and not function.attrs.get("external") and "external_source" not in function.attrs
+        )
         functions[name] = KernelPlacer(function, generation, capacity).run() if ready else function
     return replace(program, functions=functions)
 
@@ -38,7 +40,11 @@ class KernelPlacer(Operations):
         body = _marked_accumulators(self.function.body)
         self._block(body)
         attrs = {k: v for k, v in self.function.attrs.items() if k != "returns"}
-        return replace(self.function, body=self.out, attrs={**attrs, "returns": self.function.attrs.get("returns", ()), "placed": True})
+        return replace(
+            self.function,
+            body=self.out,
+            attrs={**attrs, "returns": self.function.attrs.get("returns", ()), "placed": True},
+        )
 
     @contextmanager
     def stage(self, number: int) -> Iterator[None]:
@@ -47,7 +53,7 @@ class KernelPlacer(Operations):
             yield
         self.emit(ir.Scope("stage", body, {"loop": f"split{self.span.line}", "stage": number}, span=self.span))
 
-    # --- statements --------------------------------------------------------------------------------------------------------
+    # --- statements ---
 
     def _block(self, body: list[ir.Stmt]) -> None:
         for stmt in body:
@@ -85,8 +91,11 @@ class KernelPlacer(Operations):
         for position, expr in enumerate(stmt.values):
             value = self.value(expr)
             if is_tile(value):
-                raise CompileError(f"result {position} of {self.function.name} is a value on chip", self.span,
-                                   "write it to an Out parameter")
+                raise CompileError(
+                    f"result {position} of {self.function.name} is a value on chip",
+                    self.span,
+                    "write it to an Out parameter",
+                )
         self.emit(ir.Return((), self.span))
 
     def _on_break(self, stmt: ir.Break) -> None:
@@ -108,7 +117,7 @@ class KernelPlacer(Operations):
             self._block(stmt.body)
         self.emit(replace(stmt, body=body))
 
-    # --- loops -------------------------------------------------------------------------------------------------------------
+    # --- loops ---
 
     def _on_for(self, stmt: ir.For) -> None:
         bounds = [self.scalar(b) for b in (stmt.start, stmt.stop, stmt.step)]
@@ -193,7 +202,7 @@ class KernelPlacer(Operations):
         for name, holder in loop.carried.items():
             self.values[name] = holder
 
-    # --- branches ----------------------------------------------------------------------------------------------------------
+    # --- branches ---
 
     def _on_if(self, stmt: ir.If) -> None:
         condition = self.scalar(stmt.condition)
@@ -205,12 +214,20 @@ class KernelPlacer(Operations):
         with self.block() as else_body:
             self._block(stmt.else_body)
         else_values = self.values
-        self._merge(before, then_values, else_values, then_body, else_body, _ends(stmt.then_body), _ends(stmt.else_body))
+        self._merge(
+            before, then_values, else_values, then_body, else_body, _ends(stmt.then_body), _ends(stmt.else_body)
+        )
         self.emit(ir.If(condition, then_body, else_body, span=self.span))
 
     def _merge(
-        self, before: dict[str, Value], then_values: dict[str, Value], else_values: dict[str, Value], then_body: list[ir.Stmt],
-        else_body: list[ir.Stmt], then_ends: bool, else_ends: bool,
+        self,
+        before: dict[str, Value],
+        then_values: dict[str, Value],
+        else_values: dict[str, Value],
+        then_body: list[ir.Stmt],
+        else_body: list[ir.Stmt],
+        then_ends: bool,
+        else_ends: bool,
     ) -> None:
         if then_ends or else_ends:
             self.values = else_values if then_ends else then_values
@@ -224,10 +241,17 @@ class KernelPlacer(Operations):
             merged[name] = self._joined(name, first, second, then_body, else_body)
         self.values = merged
 
-    def _joined(self, name: str, first: Value, second: Value, then_body: list[ir.Stmt], else_body: list[ir.Stmt]) -> Value:
-        if isinstance(first, Window) and isinstance(second, Window) and first.base == second.base and first.extents == second.extents:
-            if first.offsets == second.offsets:
-                return first
+    def _joined(
+        self, name: str, first: Value, second: Value, then_body: list[ir.Stmt], else_body: list[ir.Stmt]
+    ) -> Value:
+        if (
+            isinstance(first, Window)
+            and isinstance(second, Window)
+            and first.base == second.base
+            and first.extents == second.extents
+            and first.offsets == second.offsets
+        ):
+            return first
         space = self._space_of(first if is_tile(first) else second)
         holder: ir.Var | None = None
         for value, body in ((first, then_body), (second, else_body)):
@@ -256,7 +280,8 @@ def _marked_accumulators(body: list[ir.Stmt]) -> list[ir.Stmt]:
                 if isinstance(acc, ir.Var):
                     accumulators.add(acc.name)
     for stmt in statements(body):
-        if isinstance(stmt, ir.Assign) and stmt.target.name in accumulators and isinstance(stmt.value, ir.Call):
-            if stmt.value.op == "tensor.create":
-                stmt.value = replace(stmt.value, attrs={**stmt.value.attrs, "accumulator": True})
+        if not isinstance(stmt, ir.Assign) or stmt.target.name not in accumulators:
+            continue
+        if isinstance(stmt.value, ir.Call) and stmt.value.op == "tensor.create":
+            stmt.value = replace(stmt.value, attrs={**stmt.value.attrs, "accumulator": True})
     return body

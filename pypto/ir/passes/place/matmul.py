@@ -18,7 +18,7 @@ FRACTAL = 16
 class MatrixProducts(Movement):
     """Places ``matmul`` and its relatives."""
 
-    # --- operands ----------------------------------------------------------------------------------------------------------
+    # --- operands ---
 
     def operand(self, value: Value) -> ir.Expr:
         """A matrix operand in Mat (or already in Left/Right)."""
@@ -43,7 +43,8 @@ class MatrixProducts(Movement):
 
     def _zero_like(self, acc: Window) -> ir.Expr:
         raise CompileError(
-            f"the accumulator {acc.base.name!r} is a tensor in GM; start it with pl.matmul(..., out_dtype=pl.FP32)", self.span
+            f"the accumulator {acc.base.name!r} is a tensor in GM; start it with pl.matmul(..., out_dtype=pl.FP32)",
+            self.span,
         )
 
     def _pair(self, lhs: Value, rhs: Value) -> tuple[ir.Expr, ir.Expr]:
@@ -58,10 +59,23 @@ class MatrixProducts(Movement):
             if wide.type.dtype == FP32 and narrow.type.dtype.get_bit() == 16:  # type: ignore[attr-defined]
                 kind = ir.TileType(wide.type.shape, narrow.type.dtype, MemorySpace.Mat, wide.type.view)  # type: ignore[attr-defined]
                 moved = self.tile_variable("narrowed", kind)
-                self.emit(ir.Assign(moved, ir.Call("tile.move", {"tile": wide, "target_memory": MemorySpace.Mat, "blayout": None,
-                                                                "slayout": None}, kind, {}, self.span), self.span))
+                self.emit(
+                    ir.Assign(
+                        moved,
+                        ir.Call(
+                            "tile.move",
+                            {"tile": wide, "target_memory": MemorySpace.Mat, "blayout": None, "slayout": None},
+                            kind,
+                            {},
+                            self.span,
+                        ),
+                        self.span,
+                    )
+                )
                 return (moved, narrow) if first else (narrow, moved)
-        raise CompileError(f"matmul operands are {self.describe(a)} and {self.describe(b)}; equal dtypes are needed", self.span)
+        raise CompileError(
+            f"matmul operands are {self.describe(a)} and {self.describe(b)}; equal dtypes are needed", self.span
+        )
 
     @staticmethod
     def _sizes(a: ir.Expr, b: ir.Expr, a_trans: bool, b_trans: bool) -> tuple[int, int, int]:
@@ -77,9 +91,11 @@ class MatrixProducts(Movement):
         view = None if dims.all_equal(valid, (rows, cols)) else ir.TileView(valid_shape=valid)
         return ir.TileType((rows, cols), dtype, MemorySpace.Acc, view)
 
-    # --- one accumulator ---------------------------------------------------------------------------------------------------
+    # --- one accumulator ---
 
-    def _accumulated(self, acc: ir.Expr | None, a: ir.Expr, b: ir.Expr, a_trans: bool, b_trans: bool, init: Any = None) -> ir.Expr:
+    def _accumulated(
+        self, acc: ir.Expr | None, a: ir.Expr, b: ir.Expr, a_trans: bool, b_trans: bool, init: Any = None
+    ) -> ir.Expr:
         rows, inner, cols = self._sizes(a, b, a_trans, b_trans)
         depth = self._depth(rows, inner, cols, a, b)
         if depth >= inner:
@@ -111,21 +127,34 @@ class MatrixProducts(Movement):
         depth = min(half_left // (rows * width), half_right // (cols * width)) // FRACTAL * FRACTAL
         if depth < FRACTAL:
             raise CompileError(
-                f"one fractal of K needs {rows * FRACTAL * width:,} bytes of Left and {cols * FRACTAL * width:,} of Right; "
-                f"half of each is {half_left:,}", self.span, "compute the product in smaller blocks of M or N",
+                f"one fractal of K needs {rows * FRACTAL * width:,} bytes of Left and "
+                f"{cols * FRACTAL * width:,} of Right; half of each is {half_left:,}",
+                self.span,
+                "compute the product in smaller blocks of M or N",
             )
         return depth
 
     def _staged(self, tile: ir.Expr, space: MemorySpace) -> ir.Expr:
         here = tile.type.space  # type: ignore[attr-defined]
-        return tile if here in (MemorySpace.Left, MemorySpace.Right) else self.emitter.tile("move", tile=tile, target_memory=space)
+        return (
+            tile
+            if here in (MemorySpace.Left, MemorySpace.Right)
+            else self.emitter.tile("move", tile=tile, target_memory=space)
+        )
 
-    def _slice(self, tile: ir.Expr, transposed: bool, row: int, col: int, rows: int, cols: int, space: MemorySpace) -> ir.Expr:
+    def _slice(
+        self, tile: ir.Expr, transposed: bool, row: int, col: int, rows: int, cols: int, space: MemorySpace
+    ) -> ir.Expr:
         """The block at (row, col) of the logical operand; transposed operands are stored the other way round."""
         if transposed:
             row, col, rows, cols = col, row, cols, rows
         return self.emitter.tile(
-            "extract", src=tile, index_row=ir.index(row), index_col=ir.index(col), shape=(rows, cols), target_memory=space
+            "extract",
+            src=tile,
+            index_row=ir.index(row),
+            index_col=ir.index(col),
+            shape=(rows, cols),
+            target_memory=space,
         )
 
     def _multiply(
@@ -159,7 +188,7 @@ class MatrixProducts(Movement):
         self.emit(ir.Assign(target, ir.Call(op, arguments, kind, attrs, self.span), self.span))
         return target
 
-    # --- products larger than the accumulator ------------------------------------------------------------------------------
+    # --- products larger than the accumulator ---
 
     def store_product(self, value: Product, window: Window, offsets: tuple[ir.Expr, ...], atomic: AtomicType) -> None:
         """Compute and drain the product in blocks of rows and columns."""
@@ -169,7 +198,16 @@ class MatrixProducts(Movement):
         for row in range(0, rows, block_rows):
             for col in range(0, cols, block_cols):
                 with self.stage(number % 2):
-                    self._store_block(value, window, offsets, atomic, row, col, min(block_rows, rows - row), min(block_cols, cols - col))
+                    self._store_block(
+                        value,
+                        window,
+                        offsets,
+                        atomic,
+                        row,
+                        col,
+                        min(block_rows, rows - row),
+                        min(block_cols, cols - col),
+                    )
                 number += 1
 
     def _block_sizes(self, rows: int, cols: int, value: Product) -> tuple[int, int]:
@@ -177,11 +215,21 @@ class MatrixProducts(Movement):
         limit_rows = self.capacity["left"] // 2 // (FRACTAL * 4 * width)
         limit_cols = self.capacity["right"] // 2 // (FRACTAL * 4 * width)
         block_cols = min(cols, limit_cols // FRACTAL * FRACTAL, 256)
-        block_rows = min(rows, limit_rows // FRACTAL * FRACTAL, self.capacity["acc"] // 2 // (4 * block_cols) // FRACTAL * FRACTAL)
+        block_rows = min(
+            rows, limit_rows // FRACTAL * FRACTAL, self.capacity["acc"] // 2 // (4 * block_cols) // FRACTAL * FRACTAL
+        )
         return block_rows, block_cols
 
     def _store_block(
-        self, value: Product, window: Window, offsets: tuple[ir.Expr, ...], atomic: AtomicType, row: int, col: int, rows: int, cols: int
+        self,
+        value: Product,
+        window: Window,
+        offsets: tuple[ir.Expr, ...],
+        atomic: AtomicType,
+        row: int,
+        col: int,
+        rows: int,
+        cols: int,
     ) -> None:
         _, inner, _ = self._sizes(value.lhs, value.rhs, value.a_trans, value.b_trans)
         depth = self._depth_for(rows, cols, inner, value)
@@ -201,5 +249,3 @@ class MatrixProducts(Movement):
         width = value.lhs.type.dtype.get_byte()  # type: ignore[attr-defined]
         depth = min(self.capacity["left"] // 2 // (rows * width), self.capacity["right"] // 2 // (cols * width))
         return inner if depth >= inner else max(FRACTAL, depth // FRACTAL * FRACTAL)
-
-

@@ -15,10 +15,14 @@ from pypto.ir.passes.place.values import Product, Value, Window, whole
 class Movement(PlacementState):
     """Moves data between GM and the memories of a core."""
 
-    # --- windows -----------------------------------------------------------------------------------------------------------
+    # --- windows ---
 
     def sub_window(
-        self, window: Window, offsets: tuple[ir.Expr, ...], extents: tuple[ir.Dim, ...], dropped: tuple[int, ...],
+        self,
+        window: Window,
+        offsets: tuple[ir.Expr, ...],
+        extents: tuple[ir.Dim, ...],
+        dropped: tuple[int, ...],
         kind: ir.TensorType,
     ) -> Window:
         """The part of ``window`` at ``offsets``; ``dropped`` counts the axes of the new value."""
@@ -35,25 +39,42 @@ class Movement(PlacementState):
         for axis, extent in enumerate(shape):
             if not isinstance(extent, int):
                 raise CompileError(
-                    f"axis {axis} of {window.base.name!r} has an extent known only at run time and cannot be held on chip", self.span,
+                    f"axis {axis} of {window.base.name!r} has a run-time extent and cannot be held on chip",
+                    self.span,
                     "load a window of static shape and give the run-time extent as valid_shape",
                 )
         return tuple(int(e) for e in shape if isinstance(e, int))
 
     def load(
-        self, window: Window, space: MemorySpace = MemorySpace.Vec, offsets: tuple[ir.Expr, ...] | None = None,
-        shape: tuple[int, ...] | None = None, valid: tuple[ir.Dim, ...] | None = None, clamp: bool = False,
+        self,
+        window: Window,
+        space: MemorySpace = MemorySpace.Vec,
+        offsets: tuple[ir.Expr, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+        valid: tuple[ir.Dim, ...] | None = None,
+        clamp: bool = False,
     ) -> ir.Expr:
         """A tile with the window's contents (or the part at ``offsets``)."""
         shape = shape if shape is not None else self.static_shape(window)
         offsets = offsets if offsets is not None else tuple(ir.index(0) for _ in shape)
-        if valid is None and not dims.all_equal(window.type.valid_shape, window.type.shape) and len(shape) == len(window.type.shape):
+        if (
+            valid is None
+            and not dims.all_equal(window.type.valid_shape, window.type.shape)
+            and len(shape) == len(window.type.shape)
+        ):
             valid = tuple(window.type.valid_shape)
         if len(offsets) > len(window.kept()):
-            raise CompileError(f"{len(offsets)} offsets for {window.base.name!r}, which has {len(window.kept())} axes here", self.span)
+            raise CompileError(
+                f"{len(offsets)} offsets for {window.base.name!r}, which has {len(window.kept())} axes here", self.span
+            )
         loaded = self.emitter.tile(
-            "load", tensor=window.base, offsets=window.full_offsets(offsets), shapes=window.full_extents(shape),
-            valid_shape=None if valid is None else window.full_extents(valid), target_memory=space, clamp=clamp,
+            "load",
+            tensor=window.base,
+            offsets=window.full_offsets(offsets),
+            shapes=window.full_extents(shape),
+            valid_shape=None if valid is None else window.full_extents(valid),
+            target_memory=space,
+            clamp=clamp,
         )
         return self.reshaped(loaded, shape)
 
@@ -63,10 +84,14 @@ class Movement(PlacementState):
             return tile
         return self.emitter.tile("reshape", tile=tile, shape=tuple(shape))
 
-    # --- stores ------------------------------------------------------------------------------------------------------------
+    # --- stores ---
 
     def store(
-        self, value: Value, window: Window, offsets: tuple[ir.Expr, ...], atomic: AtomicType = AtomicType.None_,
+        self,
+        value: Value,
+        window: Window,
+        offsets: tuple[ir.Expr, ...],
+        atomic: AtomicType = AtomicType.None_,
     ) -> Window:
         """Write ``value`` into ``window`` at ``offsets``."""
         if isinstance(value, Window):
@@ -80,7 +105,9 @@ class Movement(PlacementState):
             tile = self.to_space(tile, MemorySpace.Vec)
         shape = window.full_extents(tile.type.shape)
         placed = self.emitter_reshape(tile, shape)
-        self.emitter.tile("store", tile=placed, offsets=window.full_offsets(offsets), output_tensor=window.base, atomic=atomic)
+        self.emitter.tile(
+            "store", tile=placed, offsets=window.full_offsets(offsets), output_tensor=window.base, atomic=atomic
+        )
         return window
 
     def emitter_reshape(self, tile: ir.Expr, shape: tuple[ir.Dim, ...]) -> ir.Expr:
@@ -99,11 +126,14 @@ class Movement(PlacementState):
             band = (min(rows, shape[0] - start), *shape[1:])
             first = (ir.index(start), *(ir.index(0) for _ in shape[1:]))
             tile = self.load(source, MemorySpace.Vec, first, band)
-            at = (ir.as_expr(dims.add(ir.as_dim(offsets[-len(shape)]), start)), *offsets[len(offsets) - len(shape) + 1:])
+            at = (
+                ir.as_expr(dims.add(ir.as_dim(offsets[-len(shape)]), start)),
+                *offsets[len(offsets) - len(shape) + 1 :],
+            )
             lead = offsets[: len(offsets) - len(shape)]
             self.store(tile, target, (*lead, *at), atomic)
 
-    # --- spaces ------------------------------------------------------------------------------------------------------------
+    # --- spaces ---
 
     def to_space(self, tile: ir.Expr, space: MemorySpace) -> ir.Expr:
         """``tile`` in ``space``, moved when it is elsewhere."""
@@ -122,18 +152,28 @@ class Movement(PlacementState):
         if isinstance(value, Product):
             needed = dims.product(value.type.shape) * 4  # type: ignore[operator]
             raise CompileError(
-                f"a product of shape {list(value.type.shape)} needs {needed:,} bytes of Acc, there are {self.capacity['acc']:,}",
-                self.span, "write it to a tensor with out[...] = pl.matmul(...), or compute it in smaller blocks",
+                f"a product of shape {list(value.type.shape)} needs {needed:,} bytes of Acc, "
+                f"there are {self.capacity['acc']:,}",
+                self.span,
+                "write it to a tensor with out[...] = pl.matmul(...), or compute it in smaller blocks",
             )
         return self.to_space(value, space)
 
-    # --- elements ----------------------------------------------------------------------------------------------------------
+    # --- elements ---
 
     def element(self, value: Value, indices: tuple[ir.Expr, ...], dtype: Any) -> ir.Expr:
         """One element as a scalar expression."""
         if isinstance(value, Window):
-            return ir.Call("tensor.read", {"tensor": value.base, "indices": value.full_offsets(indices)}, ir.ScalarType(dtype), {}, self.span)
-        return ir.Call("tile.read", {"tile": self.on_chip(value), "indices": indices}, ir.ScalarType(dtype), {}, self.span)
+            return ir.Call(
+                "tensor.read",
+                {"tensor": value.base, "indices": value.full_offsets(indices)},
+                ir.ScalarType(dtype),
+                {},
+                self.span,
+            )
+        return ir.Call(
+            "tile.read", {"tile": self.on_chip(value), "indices": indices}, ir.ScalarType(dtype), {}, self.span
+        )
 
     def set_element(self, value: Value, indices: tuple[ir.Expr, ...], scalar: ir.Expr) -> Value:
         """Store one element in place."""
@@ -142,7 +182,12 @@ class Movement(PlacementState):
             self.emit(ir.Evaluate(ir.Call("tensor.write", arguments, value.base.type, {}, self.span), self.span))
             return value
         tile = self.on_chip(value)
-        self.emit(ir.Evaluate(ir.Call("tile.write", {"tile": tile, "indices": indices, "value": scalar}, tile.type, {}, self.span), self.span))
+        self.emit(
+            ir.Evaluate(
+                ir.Call("tile.write", {"tile": tile, "indices": indices, "value": scalar}, tile.type, {}, self.span),
+                self.span,
+            )
+        )
         return tile
 
     def view_register(self, call: ir.Call, base: Window, operand: str) -> Window:
@@ -156,10 +201,13 @@ class Movement(PlacementState):
     def _window_register(self, window: Window) -> ir.Var:
         target = ir.Var(self.fresh("window"), window.type, self.span)
         arguments = {
-            "tensor": window.base, "shape": window.extents, "offset": window.offsets, "valid_shape": None,
-            "drop_dims": window.dropped or None, "pad_value": None, "clamp": False,
+            "tensor": window.base,
+            "shape": window.extents,
+            "offset": window.offsets,
+            "valid_shape": None,
+            "drop_dims": window.dropped or None,
+            "pad_value": None,
+            "clamp": False,
         }
         self.emit(ir.Assign(target, ir.Call("tensor.slice", arguments, window.type, {}, self.span), self.span))
         return target
-
-

@@ -9,22 +9,52 @@ from pypto.ir import nodes as ir
 from pypto.ir import operations
 from pypto.ir.enums import AtomicType, MemorySpace
 from pypto.ir.errors import CompileError
+from pypto.ir.passes.place.distributed import RankTransfers
 from pypto.ir.passes.place.matmul import MatrixProducts
 from pypto.ir.passes.place.state import is_window
 from pypto.ir.passes.place.values import Value, Window
 
 ANY_SPACE = {
-    "tile.move", "tile.extract", "tile.assemble", "tile.create", "tile.reshape", "tile.slice", "tile.transpose_view",
-    "tile.set_validshape", "tile.store", "tile.read", "tile.write", "tile.aiv_shard", "tile.aic_gather", "tile.reinterpret_view",
-    "tile.matmul_mx", "tile.matmul_mx_acc", "tile.matmul_mx_bias", "tile.gather_row", "tile.mgather", "tile.batch_matmul",
-    "tile.batch_matmul_acc", "tile.fillpad", "tile.fillpad_inplace", "tile.gemv", "tile.gemv_acc", "tile.gemv_bias",
-    "tile.tpush_to_aic", "tile.tpush_to_aiv", "tile.mscatter",
+    "tile.move",
+    "tile.extract",
+    "tile.assemble",
+    "tile.create",
+    "tile.reshape",
+    "tile.slice",
+    "tile.transpose_view",
+    "tile.set_validshape",
+    "tile.store",
+    "tile.read",
+    "tile.write",
+    "tile.aiv_shard",
+    "tile.aic_gather",
+    "tile.reinterpret_view",
+    "tile.matmul_mx",
+    "tile.matmul_mx_acc",
+    "tile.matmul_mx_bias",
+    "tile.gather_row",
+    "tile.mgather",
+    "tile.batch_matmul",
+    "tile.batch_matmul_acc",
+    "tile.fillpad",
+    "tile.fillpad_inplace",
+    "tile.gemv",
+    "tile.gemv_acc",
+    "tile.gemv_bias",
+    "tile.tpush_to_aic",
+    "tile.tpush_to_aiv",
+    "tile.mscatter",
 }
 """Tile operations that take their operands where they are."""
-GM_VIEWS = {"tensor.reshape": "tensor", "tensor.transpose": "input", "tensor.view": "tensor", "tensor.reinterpret_view": "data"}
+GM_VIEWS = {
+    "tensor.reshape": "tensor",
+    "tensor.transpose": "input",
+    "tensor.view": "tensor",
+    "tensor.reinterpret_view": "data",
+}
 
 
-class Operations(MatrixProducts):
+class Operations(MatrixProducts, RankTransfers):
     """Turns one expression of the kernel into a placed value."""
 
     def value(self, expr: ir.Expr) -> Value:
@@ -38,7 +68,9 @@ class Operations(MatrixProducts):
         if isinstance(expr, ir.Call):
             return self.call(expr)
         if isinstance(expr, ir.FunctionCall):
-            raise CompileError(f"a kernel cannot launch {expr.callee!r}; only orchestration code launches tasks", expr.span)
+            raise CompileError(
+                f"a kernel cannot launch {expr.callee!r}; only orchestration code launches tasks", expr.span
+            )
         return self.scalar(expr)
 
     def _item(self, expr: ir.TupleItem) -> Value:
@@ -77,7 +109,7 @@ class Operations(MatrixProducts):
             return tuple(self.argument(v) for v in value)
         return value
 
-    # --- dispatch ----------------------------------------------------------------------------------------------------------
+    # --- dispatch ---
 
     def call(self, call: ir.Call) -> Value:
         with self.at(call.span):
@@ -112,7 +144,7 @@ class Operations(MatrixProducts):
     def _base_of(self, window: Window) -> ir.Expr:
         return window.base if window.is_whole else self._window_register(window)
 
-    # --- tile operations ---------------------------------------------------------------------------------------------------
+    # --- tile operations ---
 
     def _tile_operation(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
         row = operations.row(call.op)
@@ -122,7 +154,9 @@ class Operations(MatrixProducts):
                 placed[name] = self._base_of(value)
             elif isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType) and call.op not in ANY_SPACE:
                 placed[name] = self.to_space(value, MemorySpace.Vec)
-            elif not isinstance(value, ir.Expr) and not isinstance(value, (tuple, type(None))) and hasattr(value, "lhs"):
+            elif (
+                not isinstance(value, ir.Expr) and not isinstance(value, (tuple, type(None))) and hasattr(value, "lhs")
+            ):
                 placed[name] = self.on_chip(value)
             else:
                 placed[name] = value
@@ -144,11 +178,15 @@ class Operations(MatrixProducts):
     def _tile_load(self, call: ir.Call, a: dict[str, Any]) -> Value:
         window = a["tensor"]
         if not is_window(window):
-            raise CompileError("pl.load reads a tensor in GM; this value is already on chip", self.span, "use it directly")
+            raise CompileError(
+                "pl.load reads a tensor in GM; this value is already on chip", self.span, "use it directly"
+            )
         shape = tuple(int(ir.as_dim(s)) for s in a["shapes"])  # type: ignore[arg-type]
         valid = None if a["valid_shape"] is None else tuple(ir.as_dim(v) for v in a["valid_shape"])
         if len(a["offsets"]) > len(window.kept()) or len(shape) != len(a["offsets"]):
-            raise CompileError(f"{len(a['offsets'])} offsets and {len(shape)} extents for {self.describe(window)}", self.span)
+            raise CompileError(
+                f"{len(a['offsets'])} offsets and {len(shape)} extents for {self.describe(window)}", self.span
+            )
         tile = self.load(window, a["target_memory"], a["offsets"], shape, valid, a["clamp"])
         return self._declared_alias(tile, call.type)
 
@@ -165,7 +203,9 @@ class Operations(MatrixProducts):
     def _tile_store(self, call: ir.Call, a: dict[str, Any]) -> Value:
         target = a["output_tensor"]
         if not is_window(target):
-            raise CompileError("pl.store writes to a tensor in GM; this one is on chip", self.span, "use pl.tile.assemble")
+            raise CompileError(
+                "pl.store writes to a tensor in GM; this one is on chip", self.span, "use pl.tile.assemble"
+            )
         return self.store(a["tile"], target, a["offsets"], a["atomic"])
 
     def _tile_read(self, call: ir.Call, a: dict[str, Any]) -> Value:
@@ -186,7 +226,7 @@ class Operations(MatrixProducts):
         bias = self.to_space(self.operand(a["bias"]), MemorySpace.Bias)
         return self.emitter.tile("matmul_bias", lhs=left, rhs=right, bias=bias)
 
-    # --- tensor operations on windows and tiles ------------------------------------------------------------------------------
+    # --- tensor operations on windows and tiles ---
 
     def _tensor_operation(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
         placed: dict[str, Any] = {}
@@ -211,7 +251,9 @@ class Operations(MatrixProducts):
     def _view(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
         operand = next(k for k, v in arguments.items() if is_window(v) or isinstance(v, ir.Expr))
         if is_window(arguments[operand]):
-            return self.view_register(ir.Call(call.op, arguments, call.type, call.attrs, self.span), arguments[operand], operand)
+            return self.view_register(
+                ir.Call(call.op, arguments, call.type, call.attrs, self.span), arguments[operand], operand
+            )
         return self._tensor_operation(call, arguments)
 
     def _tensor_create(self, call: ir.Call, a: dict[str, Any]) -> Value:
@@ -239,10 +281,19 @@ class Operations(MatrixProducts):
             return window
         static = tuple(d for d in shape if isinstance(d, int))
         if len(static) != len(shape):
-            raise CompileError("a window of a value on chip needs a static shape", self.span, "give the extent as valid_shape")
+            raise CompileError(
+                "a window of a value on chip needs a static shape", self.span, "give the extent as valid_shape"
+            )
         source = self.on_chip(source)
-        return self.emitter.tile("slice", tile=source, shape=static, offset=a["offset"], valid_shape=a["valid_shape"],
-                                 drop_dims=a["drop_dims"], pad_value=a["pad_value"])
+        return self.emitter.tile(
+            "slice",
+            tile=source,
+            shape=static,
+            offset=a["offset"],
+            valid_shape=a["valid_shape"],
+            drop_dims=a["drop_dims"],
+            pad_value=a["pad_value"],
+        )
 
     def _padded_window(self, window: Window, source: Window, a: dict[str, Any]) -> Value:
         valid = None if a["valid_shape"] is None else tuple(ir.as_dim(v) for v in a["valid_shape"])
@@ -291,7 +342,9 @@ class Operations(MatrixProducts):
 
     def _batched(self, call: ir.Call, a: dict[str, Any]) -> Value:
         if a["a_trans"] or a["b_trans"]:
-            raise CompileError("a batched matmul in a kernel takes operands as they are, without a_trans or b_trans", self.span)
+            raise CompileError(
+                "a batched matmul in a kernel takes operands as they are, without a_trans or b_trans", self.span
+            )
         return self.emitter.tile("batch_matmul", lhs=self.operand(a["lhs"]), rhs=self.operand(a["rhs"]))
 
     def _matrix(self, value: Value) -> Value:
@@ -303,7 +356,14 @@ class Operations(MatrixProducts):
         return self.reshaped(tile, tuple(tile.type.shape[-2:]))  # type: ignore[attr-defined]
 
     def _tensor_matmul_acc(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        return self.matmul_acc(a["acc"], self._matrix(a["lhs"]), self._matrix(a["rhs"]), bool(a["a_trans"]), bool(a["b_trans"]), a["init_cond"])
+        return self.matmul_acc(
+            a["acc"],
+            self._matrix(a["lhs"]),
+            self._matrix(a["rhs"]),
+            bool(a["a_trans"]),
+            bool(a["b_trans"]),
+            a["init_cond"],
+        )
 
     def _tensor_cast(self, call: ir.Call, a: dict[str, Any]) -> Value:
         value = self.on_chip(a["input"])
@@ -330,5 +390,3 @@ class Operations(MatrixProducts):
 
     def _tensor_dump_tag(self, call: ir.Call, a: dict[str, Any]) -> Value:
         return ir.Call("system.nothing", {}, ir.NoneType(), {}, self.span)
-
-

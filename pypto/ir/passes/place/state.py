@@ -27,7 +27,9 @@ class PlacementState:
 
     def __init__(self, function: ir.Function, generation: Any, capacity: dict[str, int]):
         self.function, self.generation, self.capacity = function, generation, capacity
-        self._taken = {p.name for p in function.params} | {v.name for s in statements(function.body) for v in targets(s)}
+        self._taken = {p.name for p in function.params} | {
+            v.name for s in statements(function.body) for v in targets(s)
+        }
         self.out: list[ir.Stmt] = []
         self.emitter = operations.Emitter(self.out, self.fresh, generation, function.span)
         self.values: dict[str, Value] = {}
@@ -64,14 +66,15 @@ class PlacementState:
     @contextmanager
     def block(self) -> Iterator[list[ir.Stmt]]:
         """Collect statements into a nested block."""
-        saved, inner = self.out, []
+        inner: list[ir.Stmt] = []
+        saved = self.out
         self.out = self.emitter.statements = inner
         try:
             yield inner
         finally:
             self.out = self.emitter.statements = saved
 
-    # --- names -------------------------------------------------------------------------------------------------------------
+    # --- names ---
 
     def steady(self, expr: ir.Expr) -> ir.Expr:
         """``expr`` with a value that later assignments to its variables cannot change."""

@@ -38,7 +38,7 @@ class Window:
         """``offsets`` into the value as offsets into the base; a shorter list addresses the trailing axes."""
         kept = self.kept()
         placed = list(self.offsets)
-        for axis, offset in zip(kept[len(kept) - len(offsets):], offsets):
+        for axis, offset in zip(kept[len(kept) - len(offsets) :], offsets):
             placed[axis] = ir.as_expr(dims.add(ir.as_dim(placed[axis]), ir.as_dim(offset)))
         return tuple(placed)
 
@@ -46,7 +46,7 @@ class Window:
         """``extents`` of a value as extents of the base: 1 on dropped and leading axes."""
         kept = self.kept()
         placed: list[ir.Dim] = [1] * len(self.extents)
-        for axis, extent in zip(kept[len(kept) - len(extents):], extents):
+        for axis, extent in zip(kept[len(kept) - len(extents) :], extents):
             placed[axis] = extent
         return tuple(placed)
 
