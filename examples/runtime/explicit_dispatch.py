@@ -13,7 +13,7 @@ CONFIG = RunConfig(platform="a2a3sim")
 
 
 @pl.jit
-def add_kernel(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+def add_kernel(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]) -> pl.Tensor:
     with pl.at(level=pl.Level.CORE_GROUP):
         ta = pl.load(a, [0, 0], [ROWS, COLS])
         tb = pl.load(b, [0, 0], [ROWS, COLS])
@@ -39,7 +39,7 @@ def train(compiled, value, step, steps):
     """A training loop: one worker around it, plain calls inside find it."""
     with ChipWorker(config=CONFIG):
         for _ in range(steps):
-            value = compiled(value, step)          # return style: the output is allocated
+            value = compiled(value, step)          # return style, as the kernel declares -> pl.Tensor
     return value
 
 

@@ -181,7 +181,10 @@ class Signature:
             return True
         either = f" or {total - outputs}" if self.has_return and outputs else ""
         names = ", ".join(f"{s.name} ({s.direction})" for s in self.slots)
-        raise TypeError(f"{self._prefix}expects {total}{either} arguments, got {count}; parameters: {names}")
+        hint = ""
+        if not self.has_return and outputs and count == total - outputs:
+            hint = "; outputs can be left out when the source declares its results with ->"
+        raise TypeError(f"{self._prefix}expects {total}{either} arguments, got {count}; parameters: {names}{hint}")
 
     def _with_holes(self, arguments: Sequence[Any]) -> list[Any]:
         given = iter(arguments)
