@@ -15,7 +15,7 @@ from pypto.ir.operations.matmul import accumulator_dtype
 from pypto.ir.operations.parameters import REQUIRED
 from pypto.ir.operations.row import Operation
 from pypto.ir.operations.scatter import update_arguments
-from pypto.ir.operations.show import show
+from pypto.ir.operations.show import show, with_article
 from pypto.ir.operations.unified import UNIFIED, Unified
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
@@ -121,9 +121,9 @@ def _build_scalar(name: str, given: dict[str, Any], span: Span) -> Expr:
             raise OperandTypeError(f"mode={given['mode']!r} is for tensors and tiles; a scalar cast truncates as in C")
         return scalars.scalar_cast(given["input"], _dtype(given["target_type"]), span)
     first = values[0] if values else None
-    got = show(first.type) if isinstance(first, Expr) else repr(first)
+    got = with_article(show(first.type)) if isinstance(first, Expr) else repr(first)
     extra = f" with {', '.join(list(given)[2:])}" if name in _SCALAR_OPERATORS else ""
-    raise OperandTypeError(f"needs a tensor or tile, got a {got}{extra}")
+    raise OperandTypeError(f"needs a tensor or tile, got {got}{extra}")
 
 
 def _dtype(value: Any) -> DataType:
@@ -184,20 +184,30 @@ def _build_row(row: Operation, args: Sequence[Any], kwargs: dict[str, Any], span
         if other is not row:
             return _build_row(other, args, kwargs, span)
     given = _bind(positional, every, tuple(p.name for p in row.parameters if p.required), args, kwargs)
-    return call(row, given, span)
+    return _typed(row, given, span)
 
 
 def call(row: Operation, given: Mapping[str, Any], span: Span = UNKNOWN_SPAN) -> Expr:
-    """The typed call of one row with arguments by parameter name; missing ones take their defaults."""
+    """The typed call of one row with arguments by parameter name; missing ones take their defaults.
+
+    Raises ``TypeError`` or ``ValueError`` with the row's name in front.
+    """
+    try:
+        return _typed(row, given, span)
+    except (OperandTypeError, OperandValueError) as error:
+        raise type(error)(f"pl.{row.name}: {error}") from None
+
+
+def _typed(row: Operation, given: Mapping[str, Any], span: Span) -> Expr:
     stored: dict[str, Any] = {}
     seen: dict[str, Any] = {}
     paired = _paired(row, given)
     for p in row.parameters:
-        if p.name in given:
-            stored[p.name] = p.read(given[p.name], paired)
-            seen[p.name] = p.seen(stored[p.name])
-        else:
-            stored[p.name] = seen[p.name] = p.default
+        value = given.get(p.name, p.default)
+        if value is REQUIRED:
+            raise OperandTypeError(f"needs {p.name}")
+        stored[p.name] = p.read(value, paired)
+        seen[p.name] = p.seen(stored[p.name])
     result = row.infer(**seen)
     return Call(row.name, stored, result, span=span) if isinstance(result, Type) else result
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pypto.ir.dtype import BOOL, FP32, INDEX, INT64, UINT64, DataType
+from pypto.ir.dtype import BOOL, INDEX, INT64, UINT64, DataType
 from pypto.ir.enums import PadValue
-from pypto.ir.nodes import ArrayType, Const, Dim, Expr, ScalarType, TensorType, TileType, Type, as_dim, as_expr
+from pypto.ir.nodes import ArrayType, Const, Dim, Expr, ScalarType, TensorType, TileType, Type, as_dim, as_expr, literal
 from pypto.ir.operations.errors import OperandTypeError, OperandValueError
-from pypto.ir.operations.show import noun, show
+from pypto.ir.operations.scalars import convert_literal
+from pypto.ir.operations.show import noun, show, with_article
 
 
 class Kind:
@@ -35,8 +36,8 @@ class Operand(Kind):
             return value
         wanted = " or ".join(noun(c) for c in self.classes)
         if not isinstance(value, Expr):
-            raise OperandTypeError(f"needs a {wanted}, got {value!r}")
-        raise OperandValueError(f"needs a {wanted}, got a {show(value.type)}")
+            raise OperandTypeError(f"needs {with_article(wanted)}, got {value!r}")
+        raise OperandValueError(f"needs {with_article(wanted)}, got {with_article(show(value.type))}")
 
     def seen(self, stored: Any) -> Any:
         return stored.type
@@ -53,8 +54,8 @@ class Element(Kind):
     def read(self, value: Any, paired: Type | None) -> Any:
         if self.accepts_operand and isinstance(value, Expr) and isinstance(value.type, (TensorType, TileType)):
             return value
-        if isinstance(value, (bool, int, float)):
-            value = Const(value, FP32 if isinstance(value, float) else INDEX)
+        if isinstance(value, (bool, int, float)) or (value is None and isinstance(paired, ArrayType)):
+            value = literal(value)
         expr = scalar_argument(value)
         paired_dtype = paired.dtype if isinstance(paired, (TensorType, TileType, ArrayType)) else None
         target = self.literal or paired_dtype
@@ -75,10 +76,10 @@ class Scalar(Kind):
 
     def read(self, value: Any, paired: Type | None) -> Any:
         if isinstance(value, (bool, int, float)) and self.literal is not None:
-            value = Const(value, self.literal)
+            value = literal(value)
         expr = scalar_argument(value)
-        if isinstance(expr, Const) and self.literal is not None and expr.dtype == INDEX:
-            expr = Const(expr.value, self.literal, expr.span)
+        if isinstance(expr, Const) and expr.dtype == INDEX and self.literal is not None and self.literal.is_int():
+            expr = Const(convert_literal(expr.value, self.literal), self.literal, expr.span)
         dtype = scalar_dtype(expr)
         if self.dtypes and dtype not in self.dtypes:
             raise OperandValueError(f"needs a scalar of {_either(self.dtypes)}, got {dtype.constant}")
@@ -165,7 +166,7 @@ class Option(Kind):
         plain_bool = isinstance(value, bool) and bool not in self.classes
         if plain_bool or not isinstance(value, self.classes):
             names = " or ".join(noun(c) for c in self.classes)
-            raise OperandTypeError(f"needs a {names}, got {value!r}")
+            raise OperandTypeError(f"needs {with_article(names)}, got {value!r}")
         if self.words and value not in self.words:
             raise OperandValueError(f"is {value!r}; legal: {', '.join(map(repr, self.words))}")
         return value
@@ -242,7 +243,7 @@ def describe(value: Any) -> str:
     """An argument for an error message."""
     if isinstance(value, Const):
         return repr(value.value)
-    return f"a {show(value.type)}" if isinstance(value, Expr) else repr(value)
+    return with_article(show(value.type)) if isinstance(value, Expr) else repr(value)
 
 
 def scalar_argument(value: Any) -> Expr:
@@ -250,14 +251,14 @@ def scalar_argument(value: Any) -> Expr:
     if not isinstance(value, Expr):
         raise OperandTypeError(f"needs a scalar expression, got {value!r}; write it positionally or as pl.const(...)")
     if not isinstance(value.type, ScalarType):
-        raise OperandValueError(f"needs a scalar, got a {show(value.type)}")
+        raise OperandValueError(f"needs a scalar, got {with_article(show(value.type))}")
     return value
 
 
 def scalar_dtype(expr: Expr) -> DataType:
     """The dtype of a scalar expression."""
     if not isinstance(expr.type, ScalarType):
-        raise OperandValueError(f"needs a scalar, got a {show(expr.type)}")
+        raise OperandValueError(f"needs a scalar, got {with_article(show(expr.type))}")
     return expr.type.dtype
 
 
@@ -295,7 +296,7 @@ def index_argument(value: Any, dtypes: tuple[DataType, ...]) -> Dim:
     if not isinstance(value, Expr):
         return int(value)
     if not isinstance(value.type, ScalarType):
-        raise OperandTypeError(f"needs an integer scalar, got a {show(value.type)}")
+        raise OperandTypeError(f"needs an integer scalar, got {with_article(show(value.type))}")
     dtype = value.type.dtype
     if not dtype.is_int() or (dtypes and dtype not in dtypes):
         raise OperandValueError(f"needs a scalar of {_either(dtypes) or 'an integer dtype'}, got {dtype.constant}")

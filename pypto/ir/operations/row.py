@@ -70,7 +70,7 @@ class Operation:
 
     ``infer`` takes the arguments as the rule sees them (operands as types, extents as ``int`` where known) and returns
     the result type, or an expression that replaces the call. ``scalar_form`` is the row that takes over when the second
-    operand is a scalar. ``view_of`` names the operand whose bytes the result shares. ``tile_form`` (tensor rows): the
+    operand is a scalar. ``tile_form`` (tensor rows): the
     tile row that does the work in a kernel, or a function that writes it; it gets the call with every tensor operand
     replaced by the tile that holds it, except those in ``stays_in_memory``, which are used in GM.
     """
@@ -85,7 +85,6 @@ class Operation:
     expand: Expansion | None = None
     tile_form: str | Expansion | None = None
     scalar_form: str | None = None
-    view_of: str | None = None
     stays_in_memory: tuple[str, ...] = ()
 
     @property

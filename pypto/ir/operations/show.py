@@ -17,6 +17,11 @@ def noun(cls: type) -> str:
     return _NOUNS.get(cls, f"pl.{cls.__name__}")
 
 
+def with_article(word: str) -> str:
+    """``a tile``, ``an integer``, ``an FP32 scalar``."""
+    return f"an {word}" if word[0] in "aeiouAEIFHO" else f"a {word}"
+
+
 def show(value: Type) -> str:
     """A type with its shape and dtype, and its valid shape where that is narrower."""
     if isinstance(value, (TensorType, TileType)):

@@ -117,5 +117,5 @@ def _copied(call: Call, b: Builder) -> Expr | None:
 
 
 _ROW: dict[str, Any] = {"kind": "transform", "spec": "13"}
-define("tensor.slice", slice_tensor, **_ROW, view_of="tensor", summary="a window, sharing the bytes")
-define("tile.slice", slice_tile, **_ROW, view_of="tile", expand=_copied, summary="a window, sharing the bytes")
+define("tensor.slice", slice_tensor, **_ROW, summary="a window, sharing the bytes")
+define("tile.slice", slice_tile, **_ROW, expand=_copied, summary="a window, sharing the bytes")

@@ -158,16 +158,16 @@ define("tile.transpose_view", transpose_view, **_ROW, summary="the last two axes
 define("tensor.concat", concat_tensor, **_ROW, tile_form="tile.concat", summary="columns of src0, then of src1")
 define("tile.concat", concat_tile, **_ROW, lowering=Lowering("tconcat", ("src0", "src1"), may_share=False),
        summary="columns of src0, then of src1")
-define("tensor.set_validshape", set_valid_tensor, **_ROW, view_of="tensor", tile_form="tile.set_validshape",
+define("tensor.set_validshape", set_valid_tensor, **_ROW, tile_form="tile.set_validshape",
        summary="another valid shape, no data moved")
-define("tile.set_validshape", set_valid_tile, **_ROW, view_of="tile", summary="another valid shape, no data moved",
+define("tile.set_validshape", set_valid_tile, **_ROW, summary="another valid shape, no data moved",
        lowering=Lowering("setvalid", ("valid_rows", "valid_cols"), destination="tile"))
 define("tensor.fillpad", fillpad_tensor, **_ROW, tile_form="tile.fillpad",
        summary="the pad value outside the valid region")
 define("tile.fillpad", fillpad_tile, **_ROW, summary="the pad value outside the valid region",
        lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}))
 define("tile.fillpad_inplace", fillpad_tile, **_ROW, summary="the pad value outside the valid region, in place",
-       lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}), view_of="tile")
+       lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}, destination="tile"))
 define("tensor.fillpad_expand", fillpad_expand_tensor, **_ROW, tile_form="tile.fillpad_expand",
        summary="a larger shape, the pad value outside the valid region")
 define("tile.fillpad_expand", fillpad_expand_tile, **_ROW,

@@ -87,7 +87,7 @@ def test_unified_keywords_differ_from_the_level_specific_ones():
         ("pl.add", (T,), {}, OperandTypeError, "needs rhs"),
         ("pl.add", (T, T, T), {}, OperandTypeError, "takes 2 positional arguments"),
         ("pl.add", (T,), {"lhs": T}, OperandTypeError, "got lhs twice"),
-        ("pl.exp", (scalar(FP32),), {}, OperandTypeError, "needs a tensor or tile, got a FP32 scalar"),
+        ("pl.exp", (scalar(FP32),), {}, OperandTypeError, "needs a tensor or tile, got an FP32 scalar"),
         ("pl.fillpad", (T,), {"pad_value": 3}, OperandValueError, "pad_value is 3; legal: pl.PadValue"),
         ("pl.fillpad", (T,), {"pad_value": True}, OperandTypeError, "needs a pl.PadValue"),
         ("pl.fillpad", (T,), {"pad_value": PadValue.null}, OperandValueError, "legal: zero, max, min"),
@@ -157,7 +157,14 @@ def test_scatter_update_has_three_call_shapes():
     assert call("pl.tile.scatter_update", T, index, rows) == expected
 
 
+def test_words_of_the_random_generator_are_32_bits():
+    made = call("pl.tile.random", 0xFFFFFFFF, 2, 3, 4, 5, 6, (8, 64))
+    assert made.arguments["key0"] == Const(-1, INT32) and made.arguments["counter3"] == Const(6, INT32)
+
+
 def test_an_invalid_task_id_and_bool_arrays():
     assert call("pl.system.task_invalid") == Const(None, TASK_ID)
+    tasks = call("pl.array.create", 2, TASK_ID)
+    assert call("pl.array.update_element", tasks, 0, None).arguments["value"] == Const(None, TASK_ID)
     array = call("pl.array.create", 4, BOOL)
     assert call("pl.array.get_element", array, 1).type.dtype == BOOL

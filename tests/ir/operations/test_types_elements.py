@@ -137,7 +137,7 @@ ILLEGAL = [
     ("pl.sin", (of(FP16),), "the operand is FP16; legal: FP32"),
     ("pl.prelu", (T, of(FP16), of(UINT8)), "tile is FP32 and slope is FP16"),
     ("pl.part_add", (T, of(FP16)), "both must have one dtype"),
-    ("pl.part_add", (T, 1.0), "src1 needs a tile, got a FP32 scalar"),
+    ("pl.part_add", (T, 1.0), "src1 needs a tile, got an FP32 scalar"),
     ("pl.sel", (MASK, T, tile(32, 32), LINE), "the shapes must be equal"),
     ("pl.sel", (tile(16, 32, dtype=UINT8), T, T, LINE), r"mask must have the rows of the tile \[32, 64\] FP32"),
     ("pl.sels", (MASK, of(BF16), LINE, 1), "src is BF16; legal: FP16"),
