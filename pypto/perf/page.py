@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pypto.perf.chip_records import ChipRecords, read_chip_records
 from pypto.perf.counters import PipeUse, Roofline, read_pipe_use, read_roofline
 from pypto.perf.critical_path import CriticalPath, critical_path
@@ -33,8 +35,8 @@ from pypto.perf.task_graph import TaskGraph, read_kernel_names, read_task_graph,
 from pypto.perf.timeline import Timeline, delta_encoded, timeline_of
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-HOST_SLICES = 200_000
-"""A host timeline longer than this is cut after that many spans; the page says so."""
+HOST_SLICES = 100_000
+"""A host timeline longer than this is cut after that many spans; its title says so."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,10 @@ def _timelines(content: PageContent) -> list[Timeline]:
         marked = {step.task.task_id for step in content.path.steps} if content.path else set()
         timelines.append(timeline_of(document, "Chip: cores, schedulers, orchestrator", marked))
     table = content.stats.table if content.stats else None
-    if table is not None and 0 < len(table) <= HOST_SLICES:
-        timelines.append(timeline_of(host_trace(table).document, "Host: processes and threads"))
+    if table is not None and len(table):
+        shown = table.select(np.arange(min(len(table), HOST_SLICES)))
+        cut = f", first {HOST_SLICES:,} of {len(table):,} spans" if len(table) > HOST_SLICES else ""
+        timelines.append(timeline_of(host_trace(shown).document, f"Host: processes and threads{cut}"))
     return [timeline for timeline in timelines if timeline.row]
 
 

@@ -17,6 +17,7 @@ from pypto.perf.tree_html import mean_trees_html
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 PATH_ROWS = 500
+SPREAD_ROWS = 200
 DRAWN_KERNELS = 40
 
 
@@ -96,11 +97,13 @@ def ranks_section(stats: BenchmarkStats | None) -> Section | None:
     """Slowest and fastest rank per round, mean per dispatch."""
     if stats is None or not stats.rounds_dispatches:
         return None
+    every = stats.rank_spread()
     spreads = [
         [str(s.round), str(s.slowest_pid), _us(s.max_us), str(s.fastest_pid), _us(s.min_us), _us(s.skew_us)]
-        for s in stats.rank_spread()
+        for s in sorted(every, key=lambda s: -s.skew_us)[:SPREAD_ROWS]
     ]
-    parts = [table(["round", "slowest rank", "max us", "fastest rank", "min us", "skew us"], spreads)]
+    order = f"rounds by skew, first {len(spreads)} of {len(every)}"
+    parts = [table(["round", "slowest rank", "max us", "fastest rank", "min us", "skew us"], spreads, order)]
     tasks = stats.dispatch_tasks()
     cells = [
         [f"{pid} slot {slot}", tasks[pid, slot], _us(sum(v) / len(v)), _us(min(v)), _us(max(v))]

@@ -19,6 +19,9 @@ PIECE_BYTES = 1 << 20
 LONGEST_LINE = 1 << 16
 """A line longer than this is cut in front of a record instead of being kept in memory as a whole."""
 
+LONGEST_RECORD, LONGEST_ENVELOPE = 4096, 512
+"""Generous bounds: an emitter writes a record with its envelope in at most 512 bytes."""
+
 _PATH_LIKE = re.compile(r"[^\s\[\]]*[^\s\[\].]\.\w+|[^\s\[\]]*/[^\s\[\]]*")
 
 
@@ -63,15 +66,19 @@ def _plain(data: bytes) -> bytearray:
 
 
 def _cut(data: bytes) -> int:
-    """Where the last whole line of ``data`` ends; 0 to wait for more."""
+    """Where the last whole line of ``data`` ends; 0 to wait for more.
+
+    An endless line is cut in front of its last record, or, where that record must have ended long ago, shortly before
+    the end: the rest is too short to hold the start of another record that has been overlooked.
+    """
     cut = data.rfind(b"\n") + 1
     if cut or len(data) < LONGEST_LINE:
         return cut
     head = data.rfind(b"[STRACE]")
-    if head <= 0:
-        return len(data) - 4096
-    start = max(head - 512, data.rfind(b"[STRACE]", 0, head) + 1)
-    envelopes = [m.start() for m in ENVELOPE.finditer(data, start, head) if m.end() == head]
+    if head < len(data) - LONGEST_RECORD:
+        return len(data) - LONGEST_RECORD
+    start = max(head - LONGEST_ENVELOPE, data.rfind(b"[STRACE]", 0, head) + 1)
+    envelopes = [match.start() for match in ENVELOPE.finditer(data, start, head) if match.end() == head]
     return envelopes[-1] if envelopes else head
 
 

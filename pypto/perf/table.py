@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -133,17 +133,26 @@ class SpanTable:
         return {name: code for code, name in enumerate(self.names)}
 
     def anchor_of(self, pid: int, row: int | None = None) -> ClockAnchor | None:
-        """The anchor that governs a pid: the last one, or the last one for the incarnation a row belongs to."""
-        own = [anchor for anchor in self.anchors if anchor.pid == pid]
-        if row is not None and len(own) > 1:
-            number = int(self.incarnation[row])
-            same = [a for a in own if self._incarnation_at(pid, a.row) == number]
-            own = same or own
-        return own[-1] if own else None
+        """The anchor of the process behind a span's row, or the last one of a pid; None without any."""
+        if row is None:
+            return next((anchor for anchor in reversed(self.anchors) if anchor.pid == pid), None)
+        return self._anchor_by_process.get((pid, int(self.incarnation[row])))
 
-    def _incarnation_at(self, pid: int, row: int) -> int:
-        later = np.flatnonzero(self.pid[row:] == pid)
-        return int(self.incarnation[row + later[0]]) if len(later) else int(self.incarnation.max(initial=0))
+    @cached_property
+    def _anchor_by_process(self) -> dict[tuple[int, int], ClockAnchor]:
+        """Anchors by (pid, incarnation); the last one of a process wins."""
+        found: dict[tuple[int, int], ClockAnchor] = {}
+        for anchor in self.anchors:
+            rows = np.flatnonzero(self.pid == anchor.pid)
+            later = rows[rows >= anchor.row]
+            if len(rows):
+                found[anchor.pid, int(self.incarnation[later[0] if len(later) else rows[-1]])] = anchor
+        return found
+
+    def select(self, rows: np.ndarray) -> SpanTable:
+        """The given rows as a table of their own; tallies and warnings stay those of the whole log."""
+        columns = ("pid", "tid", "inv", "hid", "depth", "name", "ts", "dur", "attrs", "incarnation")
+        return replace(self, **{column: getattr(self, column)[rows] for column in columns})
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per span: ``pid tid inv hid depth name ts dur is_device attrs incarnation`` (times int64 ns)."""

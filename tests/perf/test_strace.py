@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from pypto.perf import read_strace
 from pypto.perf.grammar import ANSI_STYLE
+from pypto.perf.host_trace import host_trace
+from pypto.perf.source import pieces
 
 from .logs import RUN, WALL, launch, record, single_chip
 from .properties import examples
@@ -236,3 +238,17 @@ def test_pipelined_launches_of_one_process_stay_together() -> None:
     log = record(f"{RUN}.bind", 50, 5, inv=2, depth=1) + record(RUN, 0, 100, inv=1) + record(RUN, 50, 100, inv=2)
     late = record(RUN, 40, 300, inv=4) + record(RUN, 30, 400, inv=3)
     assert not read_strace(log + late).incarnation.any()
+
+
+def test_a_line_without_end_is_handed_out_in_bounded_pieces_and_counted_once() -> None:
+    text = (record(RUN, 5_000, 70).rstrip("\n") + "x" * 300_000) * 3
+    size = 1 << 16
+    assert max(map(len, pieces(text.encode(), piece_bytes=size))) <= 3 * size
+    assert (read_strace(text.encode(), piece_bytes=size).heads, text.count("[STRACE]")) == (3, 3)
+
+
+def test_every_process_of_a_reused_pid_has_its_own_wall_clock() -> None:
+    anchor = "[mono_ns=9][T0x1][TIMING] clock_anchor: [CLOCK_ANCHOR] v=1 pid=77 mono_ns=0 wall_ns={}\n"
+    log = anchor.format(10**18) + record(RUN, 100, 50) + anchor.format(2 * 10**18) + record(RUN, 100, 50, inv=1)
+    walls = [s.args["wall_ts_ns"] for s in host_trace(read_strace(log)).document.slices]
+    assert walls == ["1000000000000000100", "2000000000000000100"]
