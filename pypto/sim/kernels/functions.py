@@ -37,15 +37,31 @@ def nearest_away(x):
 
 
 @kernel_code
+def reduced_exp(x, shifted):
+    """e**r of x = n ln 2 + r with |r| <= ln 2 / 2; ``shifted`` is n + SHIFTER."""
+    n = shifted - SHIFTER
+    r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, x))
+    q = fma(fma(fma(fma(E6, r, E5), r, E4), r, E3), r, E2)
+    return fma(fma(q, r, _F(1)), r, _F(1))
+
+
+@kernel_code
+def exp_moderate(x):
+    """e ** x for |x| <= 87, where the result is a normal number: n is added to the exponent field of e**r."""
+    shifted = fma(x, LOG2_E, SHIFTER)
+    return bits(_I(bits(reduced_exp(x, shifted), _I(0)) + _I(bits(shifted, _I(0)) << _I(23))), _F(0))
+
+
+MODERATE_BITS = _I(0x42AE0000)  # 87
+
+
+@kernel_code
 def exp(x):
-    """e ** x = 2**n * e**r with |r| <= ln 2 / 2."""
+    """e ** x = 2**n * e**r for every x; the result of :func:`exp_moderate` where that one is defined."""
     below = _F(89) if x > _F(89) else x
     inside = _F(-103.98) if below < _F(-103.98) else below
     shifted = fma(inside, LOG2_E, SHIFTER)
-    n = shifted - SHIFTER
-    r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, inside))
-    q = fma(fma(fma(fma(E6, r, E5), r, E4), r, E3), r, E2)
-    p = fma(fma(q, r, _F(1)), r, _F(1))
+    p = reduced_exp(inside, shifted)
     # The low bits of ``shifted`` are n. The scale is applied in two factors, so that neither leaves the range of normal
     # numbers and a result below it is rounded once.
     negative = inside < _F(0)
