@@ -56,7 +56,8 @@ def prepare(compiled: Compiled, platform: str | None = None) -> PreparedProgram:
         chip_callable = compiled.chip_callable
     else:
         chip_callable = assemble(compiled.output_dir, platform)
-    return PreparedProgram(Signature(compiled, chip_callable.name), chip_callable)
+    stand_ins = getattr(compiled, "_stand_ins", {})
+    return PreparedProgram(Signature(compiled, chip_callable.name), chip_callable, stand_ins=stand_ins)
 
 
 def prepare_directory(build_dir: str | Path, platform: str) -> PreparedProgram:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pypto.runtime import markers
 from pypto.runtime.arguments import Argument, Slot
@@ -43,9 +43,11 @@ def launch(
     slots: Sequence[Slot],
     arguments: Sequence[Argument],
     config: RunConfig,
+    stand_ins: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Launched:
     """Run ``chip_callable`` once with ``arguments``, which were checked before.
 
+    ``stand_ins`` are Python functions for its hand-written C++ kernels, called with NumPy views of their arguments.
     The caller's tensors change only when the launch succeeds. Markers are written either way.
     """
     size = sizing(config, chip_callable.runtime_config, device.platform)
@@ -59,7 +61,7 @@ def launch(
             with log.span(BIND):
                 operands = _bind(device, log, slots, arguments, size)
             with log.span(RUNNER_RUN):
-                launched = _run(device, chip_callable, operands, size, config)
+                launched = _run(device, chip_callable, operands, size, config, stand_ins or {})
             with log.span(VALIDATE):
                 _validate(device, operands)
             if device.clocked and launched.timeline is not None:
@@ -91,7 +93,12 @@ def _bind(
 
 
 def _run(
-    device: ChipDevice, chip_callable: ChipCallable, operands: Operands, size: Sizing, config: RunConfig
+    device: ChipDevice,
+    chip_callable: ChipCallable,
+    operands: Operands,
+    size: Sizing,
+    config: RunConfig,
+    stand_ins: Mapping[str, Callable[..., Any]],
 ) -> Launched:
     """Values, then time: enqueue, the device's wall, drain."""
     device.clock.advance(device.host.enqueue_ns)
@@ -101,6 +108,7 @@ def _run(
         clusters=device.clusters,
         threads=config.threads,
         platform=device.platform.name,
+        stand_ins=stand_ins,
     )
     if execution.recording is None:
         return Launched()

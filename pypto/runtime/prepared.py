@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +19,15 @@ DFX_FOLDER: Final = "dfx_outputs"
 
 @dataclass(frozen=True)
 class PreparedProgram:
-    """``signature`` checks a call, ``chip_callable`` runs it, ``diagnostics`` is where its diagnostics go."""
+    """``signature`` checks a call, ``chip_callable`` runs it, ``diagnostics`` is where its diagnostics go.
+
+    ``stand_ins`` are Python functions for the hand-written C++ kernels of the program, by name.
+    """
 
     signature: Signature
     chip_callable: ChipCallable
     diagnostics: Path | None = None
+    stand_ins: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def launch(self, device: ChipDevice, owner: str, args: Sequence[Any], config: RunConfig) -> Any:
         """Check ``args`` against the signature and ``device``, run once, return what the call returns.
@@ -32,7 +36,7 @@ class PreparedProgram:
         """
         call = self.signature.bind(args)
         self.check_residency(device, owner, call.arguments)
-        launched = launch(device, self.chip_callable, self.signature.slots, call.arguments, config)
+        launched = launch(device, self.chip_callable, self.signature.slots, call.arguments, config, self.stand_ins)
         if config.any_dfx_enabled():
             from pypto.runtime.dfx import write_diagnostics
 
