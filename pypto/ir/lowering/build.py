@@ -74,12 +74,22 @@ def build(program: ir.Program, entry: ir.Function, chip: Any) -> Build:
 def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space]) -> None:
     kernel = KernelLowering(function).run()
     members = separate(kernel)
+    lanes = 2 if _uses_lanes(function) else 1
+    if lanes == 2 and len(members) == 1 and members[0].core == "aiv":
+        members[0].name = f"{kernel.name}_aiv"
+        result.groups[identifier(function.name)] = {"aic": None, "aiv": members[0].name, "lanes": 2}
     for member in members:
         plan(member, spaces, function.span)
         result.units.append(Unit(member.name, member.core, kernel_text(member), member))
     if len(members) == 2:
-        lanes = 2 if function.attrs.get("lanes") == 2 else 1
         result.groups[kernel.name] = {"aic": members[0].name, "aiv": members[1].name, "lanes": lanes}
+
+
+def _uses_lanes(function: ir.Function) -> bool:
+    """True when both vector cores of a cluster run the kernel (spec language 5.5)."""
+    from pypto.ir.walk import statements
+
+    return any(isinstance(s, ir.Scope) and s.kind == "split_aiv" for s in statements(function.body))
 
 
 def _add_group(result: Build, function: ir.Function, program: ir.Program) -> None:

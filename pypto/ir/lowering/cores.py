@@ -135,7 +135,7 @@ class _Crossings:
         target, source = node.operands[0], node.operands[1]
         to_vector = target.space == "vec"
         there, back = ("aiv", "aic") if to_vector else ("aic", "aiv")
-        attributes = {"split": 0, "id": next(self._channels) % 16}
+        attributes = {"split": node.attributes.get("split", 0), "id": next(self._channels) % 16}
         return [
             Instruction(f"tpush_to_{there}", [source], dict(attributes), node.span, (), (source,)),
             Instruction(f"tpop_from_{back}", [target], dict(attributes), node.span, (target,), ()),

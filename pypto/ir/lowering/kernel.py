@@ -29,6 +29,9 @@ from pypto.ir.operations import dims
 from pypto.ir.operations.distributed import COMM_CTX
 
 DIRECTIONS = {ParamDirection.In: "in", ParamDirection.Out: "out", ParamDirection.InOut: "inout"}
+RING_DECLARATIONS = tuple(f"{n}.{s}_initialize_pipe" for n in ("system", "tile") for s in ("aic", "aiv"))
+RING_BASES = tuple(f"{n}.{s}" for n in ("system", "tile") for s in ("reserve_buffer", "import_peer_buffer"))
+"""The machine owns the rings of a cluster; declarations carry no work and bases no addresses."""
 VIEW_OPS = ("tensor.slice", "tensor.reshape", "tensor.transpose", "tensor.view", "tensor.reinterpret_view")
 
 
@@ -242,10 +245,18 @@ class KernelLowering(RankLowering):
                 reads=touched,
             )
             return
+        if call.op in RING_DECLARATIONS:
+            return
         if isinstance(call.type, ir.TileType):
             self._call_tile("value", call)
             return
         self.effect(call)
+
+    def other_scalar_call(self, call: ir.Call, target: Register) -> None:
+        if call.op in RING_BASES:
+            self.emit("smov.int32", target, 0)
+            return
+        super().other_scalar_call(call, target)
 
     def effect(self, call: ir.Call) -> None:
         """An operation without a tile result: stores, barriers, transfers."""
@@ -350,6 +361,18 @@ class KernelLowering(RankLowering):
             offset_bytes=offset_bytes,
             stride=owner.stride if stride is None else stride,
         )
+
+    def _crossing(self, name: str, call: ir.Call) -> Tile:
+        """A transfer between the cube and the lanes, separated into its two ends later."""
+        kind = call.type
+        assert isinstance(kind, ir.TileType)
+        result = self.new_tile(name, kind)
+        self.set_valid(result, kind)
+        source = self.tile_of(call.arguments["x"])
+        self._instruction("cross", [result, source], {"split": int(call.arguments["split"])}, (result,))
+        return result
+
+    _tile_aiv_shard = _tile_aic_gather = _crossing
 
     def _tile_create(self, name: str, call: ir.Call) -> Tile:
         kind = call.type

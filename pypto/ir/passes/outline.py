@@ -128,12 +128,37 @@ class Outliner:
     def _cluster(self, scope: ir.Scope, after: set[str]) -> list[ir.Stmt]:
         """The scopes of a cluster become one kernel, whose cube and vector parts are separated later."""
         if any(isinstance(getattr(s, "value", None), ir.FunctionCall) for s in statements(scope.body)):
-            return self._nested(scope.body, after)
+            return self._grouped_calls(scope, after)
         body, attrs = _flattened(scope.body), dict(scope.attrs)
         for inner in scope.body:
             if isinstance(inner, ir.Scope):
                 attrs = {**{k: v for k, v in inner.attrs.items() if k != "level"}, **attrs}
         return self._outline(scope, body, attrs, after, "cluster")
+
+    def _grouped_calls(self, scope: ir.Scope, after: set[str]) -> list[ir.Stmt]:
+        """A cluster of kernel calls becomes one Group of these kernels."""
+        body = _flattened(scope.body)
+        accesses = Accesses().visit(body, self.functions)
+        captured = self._captured(body)
+        params, args = self._params(captured, accesses, scope)
+        written = tuple(i for i, p in enumerate(params) if p.direction != ParamDirection.In)
+        name = self._name(scope.attrs.get("name_hint") or "", "cluster")
+        types = tuple(params[i].type for i in written)
+        returns = tuple(ir.Var(params[i].name, params[i].type, scope.span) for i in written)
+        self.created[name] = ir.Function(
+            name,
+            params,
+            [*body, ir.Return(returns, scope.span)],
+            FunctionType.Group,
+            Level.CORE_GROUP,
+            Role.SubWorker,
+            types,
+            {"returns": written, "declares_return": True},
+            True,
+            scope.span,
+        )
+        call = self._launch(name, tuple(args), _result_type(list(types)), {"returns": written}, scope)
+        return self._bound(call, [self._defined_var(args[i]) for i in written], scope)
 
     # --- one scope ---
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pypto.ir import nodes as ir
 from pypto.ir.passes.entry import with_entry
+from pypto.ir.passes.groups import shared_members
 from pypto.ir.passes.outline import outline
 from pypto.ir.passes.pipeline_loops import pipeline_loops
 from pypto.ir.passes.place import place
@@ -30,6 +31,7 @@ def lowering_passes() -> list[NamedPass]:
     return [
         NamedPass("UnrollLoops", unroll),
         NamedPass("OutlineCoreScopes", outline),
+        NamedPass("ShareGroupParameters", shared_members),
         NamedPass("ExplicitReturns", explicit_returns),
         NamedPass("AddEntry", with_entry),
     ]

@@ -95,6 +95,8 @@ class Calls(Subscripts):
                 self.unsupported("'**' unpacking is not part of the language", node)
             if keyword.arg != "attrs":
                 kwargs[keyword.arg] = self.argument(keyword.value, True)
+        if name in ("aiv_shard", "aic_gather") and "split" not in kwargs:
+            kwargs.update(self.region_split())
         result = self.operation(namespace, name, args, kwargs, node)
         self.check_placement(result, node)
         return result
@@ -102,6 +104,10 @@ class Calls(Subscripts):
     def rank_call(self, names: list[str], node: ast.Call) -> ir.Expr:
         """A call of ``pld``; defined by the part for programs over several ranks."""
         raise NotImplementedError
+
+    def region_split(self) -> dict[str, Any]:
+        """The split code of the innermost ``pl.split_aiv`` region; defined by the scope part."""
+        return {}
 
     def check_placement(self, value: ir.Expr, node: ast.AST) -> None:
         """Refuse compute outside a core scope; defined by the scope part."""

@@ -81,6 +81,10 @@ class Scopes(Control):
                 "put it inside 'with pl.at(level=pl.Level.CORE_GROUP):' or into an InCore function",
             )
 
+    def region_split(self) -> dict[str, Any]:
+        region = next((s for s in reversed(self.scopes) if s.kind == "split_aiv"), None)
+        return {} if region is None else {"split": int(region.attrs["mode"])}
+
     # --- with ---
 
     def _stmt_With(self, node: ast.With) -> None:

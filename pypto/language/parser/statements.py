@@ -187,12 +187,27 @@ class Statements(Calls):
         ):
             self.expression(node.value)
             return
-        value = self.expression(node.value)
         try:
             wanted = to_type(annotation)
         except TypeError as e:
             self.type_error(str(e), node.annotation)
+        value = self.expression(self._typed_pop(node.value, wanted))
         self.assign_name(node.target.id, self._refined(value, wanted, node), node)
+
+    def _typed_pop(self, node: ast.expr, wanted: ir.Type) -> ast.expr:
+        """A pop takes its type from the annotation of its target (spec ops 17)."""
+        chain = attribute_chain(node.func) if isinstance(node, ast.Call) else None
+        if not chain or not chain[-1].startswith("tpop_from_") or not isinstance(wanted, ir.TileType):
+            return node
+        assert isinstance(node, ast.Call)
+        if any(k.arg == "shape" for k in node.keywords):
+            return node
+        text = f"f(shape={list(wanted.shape)}, dtype=pl.{wanted.dtype.constant})"
+        added = ast.parse(text, mode="eval").body
+        assert isinstance(added, ast.Call)
+        for part in ast.walk(added):
+            ast.copy_location(part, node)
+        return ast.copy_location(ast.Call(node.func, node.args, node.keywords + added.keywords), node)
 
     def _refined(self, value: ir.Expr, wanted: ir.Type, node: ast.AnnAssign) -> ir.Expr:
         """``value`` with the annotation's fields; a mismatch is a ``ParserTypeError`` (spec language 4.2)."""

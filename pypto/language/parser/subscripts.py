@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
-from pypto.ir.dtype import INDEX
+from pypto.ir.dtype import INDEX, DataType
 from pypto.language.parser.expressions import Expressions
 
 
@@ -110,6 +110,7 @@ class Subscripts(Expressions):
         name = target.value.id
         base = self.expression(target.value)
         if isinstance(base.type, ir.ArrayType):
+            value = as_element(value, base.type.dtype)
             updated = self.operation("array", "update_element", [base, self.expression(target.slice), value], {}, node)
         elif isinstance(base.type, (ir.TensorType, ir.TileType)):
             updated = self._assembled(base, self.window(base, target), value, target)
@@ -152,6 +153,18 @@ class Subscripts(Expressions):
                     f"axis {axis} of the window has extent {want}, the value {self.describe(value.type)} has {have}",
                     node,
                 )
+
+
+def as_element(value: ir.Expr, dtype: DataType) -> ir.Expr:
+    """An integer scalar converted to the dtype of the array that takes it."""
+    kind = value.type
+    if isinstance(kind, ir.ScalarType) and kind.dtype != dtype and kind.dtype.is_int() and dtype.is_int():
+        return (
+            ir.Const(value.value, dtype, value.span)
+            if isinstance(value, ir.Const)
+            else ir.Cast(value, dtype, value.span)
+        )
+    return value
 
 
 def difference(stop: ir.Expr, start: ir.Expr) -> ir.Dim:

@@ -214,6 +214,21 @@ class Operations(MatrixProducts, RankTransfers):
     def _tile_write(self, call: ir.Call, a: dict[str, Any]) -> Value:
         return self.set_element(a["tile"], a["indices"], a["value"])
 
+    def _crossing(self, call: ir.Call, a: dict[str, Any]) -> Value:
+        """A value handed to the other side of a split region (spec ops 17)."""
+        name = call.op.partition(".")[2]
+        source = MemorySpace.Acc if name == "aiv_shard" else MemorySpace.Vec
+        value = a["x"]
+        tile = (
+            value if isinstance(value, ir.Expr) and value.type.space == MemorySpace.Mat else self.on_chip(value, source)
+        )  # type: ignore[attr-defined]
+        made = operations.call(operations.row(f"tile.{name}"), {**a, "x": tile}, self.span)
+        target = self.tile_variable(name, made.type)
+        self.emit(ir.Assign(target, made, self.span))
+        return target
+
+    _tile_aiv_shard = _tile_aic_gather = _tensor_aiv_shard = _tensor_aic_gather = _crossing
+
     def _tile_matmul(self, call: ir.Call, a: dict[str, Any]) -> Value:
         return self.matmul(a["lhs"], a["rhs"])
 
