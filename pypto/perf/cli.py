@@ -10,10 +10,12 @@ from typing import Any
 
 from pypto.perf import commands
 from pypto.perf.export import FORMATS
+from pypto.perf.pipe import survives_closed_pipe
 
 METRICS = ("device", "host", "effective", "union")
 
 
+@survives_closed_pipe
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -23,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except BrokenPipeError:
-        return 0
+        raise
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from pypto.perf.device_log import DeviceLogError, device_log_root, device_report, find_logs, read_device_log, read_lines
+from pypto.perf.pipe import survives_closed_pipe
 
 
+@survives_closed_pipe
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 1 when no log can be read."""
     parser = argparse.ArgumentParser(prog="device_log_timing", description="Timing of device log lines.")

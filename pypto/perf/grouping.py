@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pypto.perf.names import RunNames, has_invocation, names_in
+from pypto.perf.names import RunNames, has_invocation
 from pypto.perf.table import SpanTable
 
 
@@ -49,7 +49,7 @@ class LaunchGroups:
     @property
     def words(self) -> RunNames:
         """The generation of span names the log speaks."""
-        return names_in(set(self.table.names))
+        return self.table.run_names
 
     def of(self, launch: int) -> np.ndarray:
         """Span rows of one launch in line order."""

@@ -139,3 +139,37 @@ class TableInvocation(TraceInvocation):
         if self._spans is None:
             self._spans = self.table.spans(self.rows)
         return self._spans
+
+    @property
+    def device_wall_us(self) -> float:
+        """Duration of the device-wall span, 0.0 when it is absent."""
+        return self._duration_us(self.table.run_names.wall) if self._is_plain else super().device_wall_us
+
+    @property
+    def host_wall_us(self) -> float:
+        """Duration of the run root, 0.0 when it is absent."""
+        return self._duration_us(self.table.run_names.run) if self._is_plain else super().host_wall_us
+
+    @property
+    def effective_us(self) -> float:
+        """The device's execution window ``orch`` ∪ ``sched`` (6.2); 0.0 when both are absent."""
+        if not self._is_plain:
+            return super().effective_us
+        words = self.table.run_names
+        rows = [row for row in (self._first_row(words.orch), self._first_row(words.sched)) if row is not None]
+        if not rows:
+            return 0.0
+        return (max(self.table.end_at(row) for row in rows) - min(int(self.table.ts[row]) for row in rows)) / 1000.0
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the columns can answer: no span objects exist yet, and the log speaks one generation of names."""
+        return self._spans is None and self.table.speaks_one_generation
+
+    def _first_row(self, name: str) -> int | None:
+        hits = (self.table.name[self.rows] == self.table.name_code(name)).nonzero()[0]
+        return int(self.rows[hits[0]]) if len(hits) else None
+
+    def _duration_us(self, name: str) -> float:
+        row = self._first_row(name)
+        return 0.0 if row is None else int(self.table.dur[row]) / 1000.0

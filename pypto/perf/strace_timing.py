@@ -12,6 +12,7 @@ from pypto.perf.host_trace import host_trace
 from pypto.perf.launch_trace import launch_trace
 from pypto.perf.names import GENERATIONS, in_log_tools
 from pypto.perf.overlap import OverlapError, prove_overlap
+from pypto.perf.pipe import survives_closed_pipe
 from pypto.perf.progress import read_with_progress
 from pypto.perf.source import read_all, stdin_or_path
 from pypto.perf.span import TraceSpan
@@ -20,6 +21,7 @@ from pypto.perf.timing_tables import rounds_report, tpot_report, tree_report
 from pypto.perf.wall_clock import anchor_warnings
 
 
+@survives_closed_pipe
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 2 when the overlap assertion fails (bad arguments exit with 2 as well)."""
     options = _parser().parse_args(argv)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pypto.perf.grammar import is_device_attrs
+from pypto.perf.names import GENERATIONS, RunNames, names_in
 from pypto.perf.span import TraceSpan
 
 if TYPE_CHECKING:
@@ -105,6 +106,20 @@ class SpanTable:
     def end(self) -> np.ndarray:
         """int64 ns: ``ts + dur`` on the span's own clock."""
         return self.ts + self.dur
+
+    def end_at(self, row: int) -> int:
+        """ns: end of one span on its own clock."""
+        return int(self.ts[row]) + int(self.dur[row])
+
+    @cached_property
+    def run_names(self) -> RunNames:
+        """The newest generation of span names that the log speaks."""
+        return names_in(set(self.names))
+
+    @cached_property
+    def speaks_one_generation(self) -> bool:
+        """Whether run roots of at most one generation occur."""
+        return sum(words.run in self.names for words in GENERATIONS) <= 1
 
     def span(self, row: int) -> TraceSpan:
         """One span as an object."""

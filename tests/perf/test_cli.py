@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -226,3 +227,16 @@ def test_every_command_has_help() -> None:
         "html",
     ]:
         assert command in text
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("pypto.perf.cli", ["tree", GROUP, "--launch", "0"]), ("pypto.perf.strace_timing", [GROUP])],
+)
+def test_a_closed_pipe_ends_quietly(module: str, arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

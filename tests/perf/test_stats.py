@@ -235,3 +235,18 @@ def test_no_damage_breaks_a_view(damage: list[tuple[str, int]], distributed: boo
     if stats.samples:
         assert min(stats.samples) <= stats.device_us_median <= max(stats.samples)
         assert stats.steady_state().sentence()
+
+
+@given(st.lists(st.sampled_from(["root", "wall", "orch", "sched"]), max_size=4), st.booleans())
+@examples(40)
+def test_columns_and_span_objects_answer_alike(lost: list[str], twice: bool) -> None:
+    names = {"root": RUN, "wall": WALL, "orch": f"{WALL}.orch", "sched": f"{WALL}.sched"}
+    log = "".join(single_chip([3_000]))
+    for part in lost:
+        log = "".join(line for line in log.splitlines(keepends=True) if f"name={names[part]} " not in line)
+    log += record(WALL, 0, 9, depth=2, attrs="clk=dev") if twice else ""
+    (parsed,) = BenchmarkStats.from_strace(log, rounds=1, warmup=0).invocations
+    quick = (parsed.device_wall_us, parsed.host_wall_us, parsed.effective_us)
+    made = TraceInvocation(parsed.pid, parsed.inv, parsed.hid, parsed.spans)
+    assert quick == (made.device_wall_us, made.host_wall_us, made.effective_us)
+    assert quick == (parsed.device_wall_us, parsed.host_wall_us, parsed.effective_us)
