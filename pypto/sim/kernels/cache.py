@@ -14,7 +14,9 @@ import contextlib
 import hashlib
 import os
 import pickle
+import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -68,13 +70,28 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+_KEPT_DAYS = 30
+
+
+def _prune(parent: Path) -> None:
+    """Remove the kernels of other versions and processors that nobody has added to for a month."""
+    oldest = time.time() - _KEPT_DAYS * 86400
+    for other in parent.iterdir():
+        with contextlib.suppress(OSError):
+            if other.is_dir() and other.stat().st_mtime < oldest:
+                shutil.rmtree(other, ignore_errors=True)
+
+
 @cache
 def folder() -> Path | None:
     """Where compiled kernels are kept: ``$PYPTO_CACHE_DIR``, else the cache folder of the user, else a private
     temporary folder; ``None`` when none of them can be written (kernels are then compiled in every process)."""
     for candidate in _candidates():
         place = candidate / "kernels" / fingerprint()
+        is_new = not place.exists()
         if _writable(place):
+            if is_new:
+                _prune(place.parent)
             return place
     return None
 

@@ -105,8 +105,11 @@ def sqrt(x):
 
 @kernel_code
 def rsqrt(x):
-    # float64, so that the two roundings do not add up
-    return _F(1.0 / root(np.float64(x)))
+    y = _F(1) / root(x)
+    # One Newton step with the error of 1 - x y**2 itself known to twice the precision: the two roundings do not add up.
+    t = x * y
+    e = fma(-fma(x, y, -t), y, fma(-t, y, _F(1)))
+    return fma(_F(0.5) * y, e, y) if (x > _F(0)) & (x < _F(np.inf)) else y
 
 
 @kernel_code

@@ -121,6 +121,17 @@ def test_default_folder_is_private_to_the_user(monkeypatch, tmp_path):
     assert found.stat().st_mode & 0o077 == 0
 
 
+def test_a_new_version_removes_what_was_left_alone_for_a_month(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(tmp_path))
+    old, recent = tmp_path / "kernels" / "old", tmp_path / "kernels" / "recent"
+    for place in (old, recent):
+        place.mkdir(parents=True)
+        (place / "tadd.fp32.kernel").write_bytes(b"")
+    os.utime(old, (0, 0))
+    found = cache.folder.__wrapped__()
+    assert sorted(path.name for path in (tmp_path / "kernels").iterdir()) == sorted(["recent", found.name])
+
+
 @pytest.mark.parametrize("fact", ("numba.__version__", "pypto.__version__", "llvmlite.__version__"))
 def test_versions_are_part_of_the_key(monkeypatch, fact):
     before = cache.fingerprint.__wrapped__()
