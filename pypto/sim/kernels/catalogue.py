@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,19 @@ def kernel(instruction: Instruction | str, dtypes: Dtypes) -> Kernel:
     (a ``ValueError``) names the operands, their dtypes and the legal ones.
     """
     row = lookup(instruction) if isinstance(instruction, str) else instruction
+    return _made(row.mnemonic, tuple(canonical(d) for d in dtypes))
+
+
+@cache
+def _made(mnemonic: str, dtypes: tuple[DataType | None, ...]) -> Kernel:
+    row = lookup(mnemonic)
     if not row.kernel:
         raise UnsupportedDtype(f"{row.mnemonic}: executed by the machine, there is no kernel")
     if len(dtypes) != len(row.operands):
         raise ValueError(f"{row.mnemonic}: {len(dtypes)} dtypes for {len(row.operands)} operands")
     family, factory = row.kernel.split(".")
     module = import_module(f"pypto.sim.kernels.{family}")
-    made: Kernel = getattr(module, factory)(row, tuple(canonical(d) for d in dtypes))
+    made: Kernel = getattr(module, factory)(row, dtypes)
     return made
 
 

@@ -34,6 +34,24 @@ def place(flat, cols, pitch):
     return flat if cols == pitch else flat // cols * pitch + flat % cols
 
 
+@kernel_code
+def refuse(args, position, index, limit):
+    """Leave in the report words which index is wrong: its row-major position, its value, the first illegal value."""
+    args[0], args[1], args[2] = position, index, limit
+
+
+@kernel_code
+def all_below(args, index, pitch, rows, cols, dtype, limit):
+    """Whether every index is in ``[0, limit)``; the report words name the first that is not."""
+    for i in range(rows):
+        for j in range(cols):
+            k = int(fetch(index, i * pitch + j, dtype))
+            if k < 0 or k >= limit:
+                refuse(args, i * cols + j, k, limit)
+                return False
+    return True
+
+
 def indexed(instruction: Instruction, dtypes: Dtypes) -> tuple[DataType, DataType, str]:
     """Storage word, index dtype and kernel name of an instruction with operands (dst, src, index)."""
     dst, src, index = dtypes
@@ -80,11 +98,11 @@ def along_axis(instruction: Instruction, dtypes: Dtypes) -> Kernel:
             return OUTSIDE_TILE
         to, of, at = address(dst), address(src), address(index)
         pitch, source_pitch, index_pitch = stride(dst), stride(src), stride(index)
+        if not all_below(args, at, index_pitch, rows, cols, index_dtype, limit):
+            return OUTSIDE_TILE
         for i in range(rows):
             for j in range(cols):
                 k = int(fetch(at, i * index_pitch + j, index_dtype))
-                if k < 0 or k >= limit:
-                    return OUTSIDE_TILE
                 source = i * source_pitch + k if axis == 1 else k * source_pitch + j
                 store(to, i * pitch + j, dtype, fetch(of, source, dtype))
         return OK
@@ -178,11 +196,12 @@ def blocks(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         width, pitch = physical_cols(src) * of_size, stride(src) * of_size
         if not (covers(offset, rows, count) and covers(dst, rows, count * BLOCK_BYTES // to_size)):
             return OUTSIDE_TILE
+        limit = physical_rows(src) * width - BLOCK_BYTES + 1
+        if not all_below(args, address(offset), stride(offset), rows, count, UINT32, limit):
+            return OUTSIDE_TILE
         for i in range(rows):
             for b in range(count):
                 start = int(fetch(address(offset), i * stride(offset) + b, UINT32))
-                if start + BLOCK_BYTES > physical_rows(src) * width:
-                    return OUTSIDE_TILE
                 to = address(dst) + i * stride(dst) * to_size + b * BLOCK_BYTES
                 for k in range(BLOCK_BYTES):
                     store(to, k, UINT8, fetch(address(src), place(start + k, width, pitch), UINT8))

@@ -9,6 +9,7 @@ from pypto.ir.instructions import Instruction
 from pypto.sim.kernels.compilation import Kernel, kernel_code
 from pypto.sim.kernels.copying import is_packed
 from pypto.sim.kernels.element import fetch, store
+from pypto.sim.kernels.gather import refuse
 from pypto.sim.kernels.operands import FIRST, FOURTH, SECOND, THIRD, address, covers, stride, valid_cols, valid_rows
 from pypto.sim.kernels.support import Dtypes, raw, reject
 from pypto.sim.kernels.window import extent, step
@@ -43,14 +44,14 @@ def offset(tensor, flat, axes):
 
 @kernel_code
 def bounded(index, capacity, mode):
-    """``index`` brought into ``[0, capacity)`` as ``mode`` says; -1: read as zero, -2: an error."""
+    """``index`` brought into ``[0, capacity)`` as ``mode`` says; -1: read as zero."""
     if index < capacity:
         return index
     if mode == CLAMP:
         return capacity - 1
     if mode == WRAP:
         return index % capacity
-    return -2 if mode == UNDEFINED else -1
+    return -1
 
 
 @kernel_code
@@ -91,13 +92,16 @@ def fetch_indexed(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         available = valid_rows(index) * wide if in_tile else count(index, fetch(index, TENSOR_RANK, INT64))
         if available < (rows * cols if by_element else rows) or not by_element and cols > extent(tensor, rank - 1):
             return OUTSIDE_TILE
+        work = rows * cols if by_element else rows
+        for k in range(work if mode == UNDEFINED else 0):
+            if gather_indices(index, k, wide, in_tile) >= capacity:
+                refuse(args, k, gather_indices(index, k, wide, in_tile), capacity)
+                return OUTSIDE_TENSOR
         to, of, pitch = address(dst), fetch(tensor, TENSOR_ADDRESS, INT64), stride(dst)
         run = 1 if by_element else cols
-        for k in range(rows * cols if by_element else rows):
+        for k in range(work):
             at = bounded(gather_indices(index, k, wide, in_tile), capacity, mode)
             target = k // cols * pitch + k % cols if by_element else k * pitch
-            if at == -2:
-                return OUTSIDE_TENSOR
             source = offset(tensor, at, axes) if at >= 0 else 0
             for j in range(run):
                 store(to, target + j, dtype, fetch(of, source + j * last, dtype) if at >= 0 else 0)
@@ -122,6 +126,7 @@ def scatter(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         capacity = count(tensor, rank)
         for k in range(rows * cols):
             if gather_indices(index, k, cols, True) >= capacity:
+                refuse(args, k, gather_indices(index, k, cols, True), capacity)
                 return OUTSIDE_TENSOR
         for k in range(rows * cols):
             at = offset(tensor, gather_indices(index, k, cols, True), rank)

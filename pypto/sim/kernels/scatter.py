@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pypto.ir.instructions import Instruction
-from pypto.sim.kernels.compilation import Kernel, kernel_code
+from pypto.sim.kernels.compilation import Kernel
 from pypto.sim.kernels.copying import clear
 from pypto.sim.kernels.element import fetch, store
-from pypto.sim.kernels.gather import indexed, pattern_start, pattern_step, place
+from pypto.sim.kernels.gather import all_below, indexed, pattern_start, pattern_step, place
 from pypto.sim.kernels.operands import (
     FIRST,
     FOURTH,
@@ -24,17 +24,6 @@ from pypto.sim.kernels.support import Dtypes, raw, reject
 from pypto.sim.layout import OK, OUTSIDE_TILE, UNSUPPORTED_DTYPE
 
 
-@kernel_code
-def all_below(index, pitch, rows, cols, dtype, limit):
-    """Whether every index is in ``[0, limit)``."""
-    for i in range(rows):
-        for j in range(cols):
-            k = int(fetch(index, i * pitch + j, dtype))
-            if k < 0 or k >= limit:
-                return False
-    return True
-
-
 def flat(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     """``tscatter``: ``dst.flat[index[i,j]] = src[i,j]`` in row-major order; what is not addressed stays."""
     dtype, index_dtype, name = indexed(instruction, dtypes)
@@ -46,7 +35,7 @@ def flat(instruction: Instruction, dtypes: Dtypes) -> Kernel:
             return OUTSIDE_TILE
         to, of, at = address(dst), address(src), address(index)
         pitch, source_pitch, index_pitch, width = stride(dst), stride(src), stride(index), physical_cols(dst)
-        if not all_below(at, index_pitch, rows, cols, index_dtype, physical_rows(dst) * width):
+        if not all_below(args, at, index_pitch, rows, cols, index_dtype, physical_rows(dst) * width):
             return OUTSIDE_TILE
         for i in range(rows):
             for j in range(cols):
@@ -71,7 +60,7 @@ def along_axis(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         to, of, at = address(dst), address(src), address(index)
         pitch, source_pitch, index_pitch = stride(dst), stride(src), stride(index)
         limit = physical_cols(dst) if axis == 1 else physical_rows(dst)
-        if not all_below(at, index_pitch, rows, cols, index_dtype, limit):
+        if not all_below(args, at, index_pitch, rows, cols, index_dtype, limit):
             return OUTSIDE_TILE
         for i in range(rows):
             for j in range(cols):
@@ -95,7 +84,7 @@ def rows(instruction: Instruction, dtypes: Dtypes) -> Kernel:
             return OUTSIDE_TILE
         to, of, at = address(dst), address(src), address(index)
         pitch, source_pitch, index_pitch = stride(dst), stride(src), stride(index)
-        if not all_below(at, index_pitch, high, wide, index_dtype, physical_rows(dst)):
+        if not all_below(args, at, index_pitch, high, wide, index_dtype, physical_rows(dst)):
             return OUTSIDE_TILE
         for k in range(count):
             row = int(fetch(at, k // wide * index_pitch + k % wide, index_dtype))

@@ -135,8 +135,10 @@ def test_flat_scatter_keeps_the_rest_and_the_last_write_wins(dtype, index_dtype,
 def test_scatter_outside_the_tile_writes_nothing():
     dst = Tile(FP32, 2, 4)
     words, index = Tile.of(np.ones((1, 3), np.float32), FP32), Tile.of(np.array([[0, 1, 8]], np.int32), INT32)
-    for name in ("tscatter", "tscatter_axis", "tscatter_rows"):
-        assert run(name, dst, words, index)[0] == OUTSIDE_TILE
+    for name, limit in (("tscatter", 8), ("tscatter_axis", 4), ("tscatter_rows", 2)):
+        assert run(name, dst, words, index) == (OUTSIDE_TILE, [2, 8, limit, 0])
+    assert run("tgather_axis", dst, Tile(FP32, 2, 4), Tile.of(np.full((2, 4), -3, np.int32), INT32)) == (
+        OUTSIDE_TILE, [0, -3, 4, 0])
     assert dst.words.tobytes() == b"\x5a" * dst.words.nbytes
 
 
@@ -186,7 +188,9 @@ def test_indices_beyond_the_capacity_compare_unsigned(oob, expected):
 
 def test_undefined_index_is_an_error():
     index = Tile.of(np.array([[0, 12]], np.int32), INT32)
-    assert run("mgather", Tile(FP32, 2, 8), Tensor(MEMORY, FP32), index)[0] == OUTSIDE_TENSOR
+    dst = Tile(FP32, 2, 8)
+    assert run("mgather", dst, Tensor(MEMORY, FP32), index) == (OUTSIDE_TENSOR, [1, 12, 12, 0])
+    assert dst.words.tobytes() == b"\x5a" * dst.words.nbytes
 
 
 @pytest.mark.parametrize("dtype", (FP32, FP16, INT16), ids=str)
@@ -203,7 +207,8 @@ def test_scatter_to_memory(dtype):
     np.testing.assert_array_equal(target.view(np.uint8), expected.view(np.uint8))
     assert report[1:] == [8, dtype.get_byte(), 0]
     before = target.copy()
-    assert run("mscatter", Tensor(target, dtype), Tile.of(words, dtype), Tile.of(index, INT32))[0] == OUTSIDE_TENSOR
+    refused = run("mscatter", Tensor(target, dtype), Tile.of(words, dtype), Tile.of(index, INT32))
+    assert refused == (OUTSIDE_TENSOR, [9, 99, 24, 0])
     np.testing.assert_array_equal(target.view(np.uint8), before.view(np.uint8))
 
 
