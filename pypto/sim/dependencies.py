@@ -52,7 +52,7 @@ _REQUEST_WORDS: Final = 13
 
 
 @kernel_code
-def _span(tensor):
+def region_bytes(tensor):
     """Byte range [low, high) a descriptor can touch; empty when an extent is 0."""
     last = 0
     for axis in range(tensor[layout.TENSOR_RANK]):
@@ -86,7 +86,7 @@ def _same_grid(a, b):
 
 
 @kernel_code
-def _compare(a, b, base):
+def compare_regions(a, b, base):
     """0: disjoint, 1: overlap (or in doubt), 2: ``a`` covers ``b``. ``base``: first address of the allocation."""
     if not _same_grid(a, b):
         return 1
@@ -130,11 +130,11 @@ def _dense(tensor):
 
 @kernel_code
 def _overlap(a, low, high, entry, base):
-    """:func:`_compare` of descriptor ``a`` with the entry at address ``entry``."""
+    """:func:`compare_regions` of descriptor ``a`` with the entry at address ``entry``."""
     words = as_pointer(entry)
     if high <= words[_LOW] or words[_HIGH] <= low:
         return 0
-    result = _compare(a, as_pointer(entry + 8 * _DESCRIPTOR), base)
+    result = compare_regions(a, as_pointer(entry + 8 * _DESCRIPTOR), base)
     if result == 1 and low <= words[_LOW] and words[_HIGH] <= high and _dense(a):
         return 2
     return result
@@ -157,7 +157,7 @@ def _look_up(request, tensor, removes, count):
     seen, out, task = as_pointer(request[_SEEN]), as_pointer(request[_OUT]), request[_TASK_ID]
     allocation = tensor[layout.TENSOR_ALLOCATION]
     base = as_pointer(request[_BASES])[allocation]
-    low, high = _span(tensor)
+    low, high = region_bytes(tensor)
     if low == high:
         return count
     previous, current = np.int64(-1), heads[allocation]
@@ -182,7 +182,7 @@ def _look_up(request, tensor, removes, count):
 @kernel_code
 def _insert(request, tensor):
     """Record ``tensor`` as modified by the task; an empty region modifies nothing."""
-    low, high = _span(tensor)
+    low, high = region_bytes(tensor)
     if low == high:
         return
     heads = as_pointer(request[_HEADS])
@@ -248,6 +248,11 @@ class TensorMap:
         self._address = self._request.ctypes.data
         self._arguments: dict[int, tuple[Words, int]] = {}
         self._point()
+
+    @property
+    def bases(self) -> Words:
+        """First address of every allocation."""
+        return self._bases
 
     def _point(self) -> None:
         request = self._request

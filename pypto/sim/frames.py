@@ -107,6 +107,14 @@ class Frame:
                     words[op.FUEL] = FUEL
                 return status
 
+    def list_accesses(self, rows: Words, used: int) -> int:
+        """Run in mode LIST: accesses go to ``rows`` (footprint.py), of which ``used`` are taken; returns the status."""
+        words, request = self.words, self._request
+        request[2], request[3], request[4] = rows.ctypes.data, len(rows), 0
+        words[op.ROWS] = used
+        status: int = self._run(self._request_address)
+        return status
+
     def finish(self, trace: Trace, allocations: Allocations) -> None:
         """Run a block that waits for nobody to its end."""
         while self.resume(trace, allocations) == op.OUT_OF_FUEL:

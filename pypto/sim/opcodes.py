@@ -19,7 +19,7 @@ PC: Final = 0             # code offset to continue at
 FAULT: Final = 1          # fault code when the status is FAULTED
 SCALARS: Final = 2        # scalar instructions since the previous trace row
 ROWS: Final = 3           # trace rows written so far
-RECORD: Final = 4         # 1: write trace rows
+RECORD: Final = 4         # 0: no rows, TRACE: trace rows, LIST: run no kernel, write the GM windows as rows
 FUEL: Final = 5           # backward jumps left before the machine hands control back
 SITE: Final = 6           # instruction index of a fault, or site index of a request
 BLOCK: Final = 7          # block index
@@ -38,13 +38,19 @@ ARGUMENTS: Final = SCRATCH + 24
 ARGUMENT_WORDS: Final = 96
 DESCRIPTORS: Final = ARGUMENTS + ARGUMENT_WORDS
 
+# modes of RECORD
+TRACE: Final = 1
+LIST: Final = 2
+
 # status of a run
 DONE: Final = 0
 FAULTED: Final = 1
 TRACE_FULL: Final = 2     # continue with more room for trace rows
 OUT_OF_FUEL: Final = 3    # continue; lets the driver see signals and other blocks
 REQUEST: Final = 4        # an orchestration instruction: the driver acts, then continues
+NOTIFIED: Final = 6       # a peer's signal cell was changed: the driver wakes the rank in DETAIL, then continues
 BLOCKED: Final = 5        # a cross-core wait; the same instruction is tried again on resumption
+UNKNOWN: Final = 7        # the GM accesses of this program cannot be listed without running it
 
 # fault codes beyond the kernels' statuses (layout.py 1 to 4)
 BAD_VIEW: Final = 16      # element counts of a reshape differ, or the source is strided
@@ -56,6 +62,8 @@ FIFO_SHAPE: Final = 21    # the popped tile has another shape or dtype than the 
 FREE_WITHOUT_POP: Final = 22
 BAD_EVENT: Final = 24
 BAD_CODE: Final = 25
+NO_WINDOW: Final = 26     # a tensor that is no window has no peers
+BAD_PEER: Final = 27      # a rank outside the domain
 ODD_NIBBLE: Final = 23    # a view that starts in the middle of a byte of 4-bit elements
 
 # control
@@ -64,7 +72,9 @@ JUMP: Final = 1           # target
 BRANCH_ZERO: Final = 2    # register, target
 LOOP_TEST: Final = 3      # index, bound, step, exit target
 LOOP_NEXT: Final = 4      # index, step, head target
-CALL: Final = 5           # length, instruction, address, work tile or 0, GM tensor or 0, n, n argument words
+# length, instruction, address, work tile or 0, GM tensor or 0, n, n argument words; with a GM tensor also: axes of
+# its window (-1: not a window), argument positions of the offsets and of the extents, 1 if it is written
+CALL: Final = 5
 YIELD: Final = 6          # site
 SET_VALID: Final = 7      # tile, rows, cols, instruction
 SLOT: Final = 8           # tile, base word, pitch, count, register
@@ -136,3 +146,9 @@ SIGNAL: Final = 93        # event register, mode
 WAIT: Final = 94          # event register
 BARRIER: Final = 95       # kind
 NOTE: Final = 96          # GM tensor or 0: a trace row without any effect
+# ranks (distributed.py)
+COMM_CONTEXT: Final = 100  # destination, tensor
+COMM_WORD: Final = 101     # destination, context register, word
+PEER_VIEW: Final = 102     # destination, source, peer register, instruction
+NOTIFY: Final = 103        # length, instruction, tensor, peer, value, operation, n, n indices
+SIGNAL_WAIT: Final = 104   # length, instruction, tensor, expected, comparison, n, n indices

@@ -45,13 +45,20 @@ def write_build(directory: Path, orchestration: str, *kernels: str, groups: Sequ
     return directory
 
 
-def arguments(*values: NDArray[Any] | int | float) -> list[TensorArgument | int | float]:
+class Arguments(list[TensorArgument | int | float]):
+    """Arguments of a launch, with the arrays whose memory they name."""
+
+    def __init__(self, values: Sequence[NDArray[Any] | int | float]):
+        self.owners = values
+        super().__init__(map(self._argument, values))
+
+    @staticmethod
+    def _argument(value: NDArray[Any] | int | float) -> TensorArgument | int | float:
+        if not isinstance(value, np.ndarray):
+            return value
+        return TensorArgument("", value.ctypes.data, value.shape, DTYPES[str(value.dtype)])
+
+
+def arguments(*values: NDArray[Any] | int | float) -> Arguments:
     """NumPy arrays as tensor arguments (``uint16`` stands for bfloat16); numbers stay."""
-    found: list[TensorArgument | int | float] = []
-    for index, value in enumerate(values):
-        if isinstance(value, np.ndarray):
-            dtype = DTYPES[str(value.dtype)]
-            found.append(TensorArgument(f"a{index}", value.ctypes.data, value.shape, dtype))
-        else:
-            found.append(value)
-    return found
+    return Arguments(values)
