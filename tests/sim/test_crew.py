@@ -331,3 +331,112 @@ def test_a_group_without_waits_runs_its_members_one_after_the_other(load):
     torch.testing.assert_close(c, a @ b, rtol=1e-4, atol=1e-4)
     assert recording.subtask_block.tolist() == [0, 0, 0, 1, 1, 1]
     assert recording.subtask_lane.tolist() == [0, 0, 1, 0, 0, 1]
+
+
+def test_columns_from_both_lanes_are_put_side_by_side(load):
+    program = load(
+        MAIN,
+        cube(
+            """tload %mb, %b, [0, 0], [64, 64], [64, 64]
+            tpop_from_aiv %back {split = 2}
+            tmov %l, %back
+            tfree_to_aiv %back {split = 2}
+            tmov %r, %mb
+            tmatmul %acc, %l, %r
+            tstore %c, %acc, [%row, 0], [32, 64], [32, 64]"""
+        ),
+        vector(
+            """smul.index %left, %lane, 32
+            tload %t, %a, [%row, %left], [32, 32], [32, 32]
+            tpush_to_aic %t {split = 2}""",
+            32,
+            32,
+        ),
+        groups=[GROUP],
+    )
+    a, b, c = _inputs()
+    _run(program, a, b, c)
+    torch.testing.assert_close(c, a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("stride", "valid", "lanes"), [(10, 20, [10, 10]), (10, 14, [10, 4]), (16, 32, [16, 16])])
+def test_lane_stride_moves_the_second_part(load, stride, valid, lanes):
+    """Lane 1 starts ``stride`` rows into the tile; both boxes are half the tile (spec ops 17)."""
+    program = load(
+        MAIN,
+        cube(f"{PRODUCT} setvalid %acc, {valid}, 64\n tpush_to_aiv %acc {{split = 1, lane_stride = {stride}}}"),
+        vector(
+            f"""tpop_from_aic %t {{split = 1, lane_stride = {stride}}}
+            tfree_to_aic %t {{split = 1}}
+            smul.index %first, %lane, {stride}
+            setvalid %t, 10, 64
+            tstore %c, %t, [%first, 0], [10, 64], [10, 64]"""
+        ),
+        groups=[GROUP],
+    )
+    a, b, c = _inputs(1)
+    recording = _run(program, a, b, c)
+    assert [int(recording.trace[recording.subtask_trace_start[k], 1]) for k in (1, 2)] == lanes
+    expected = a @ b
+    for lane in range(2):
+        rows = slice(lane * stride, lane * stride + 10)
+        torch.testing.assert_close(c[rows], expected[rows], rtol=1e-4, atol=1e-4)
+
+
+EVENT_MAIN = """orchestration @main {
+  param %x : tensor<?x16xint32> inout
+  dim %n, %x, 0
+  submit %t, @pair, [%x], [], [4] {blocks = %n}
+}"""
+
+
+def _exchange(index: str, peer: str, mode: int) -> str:
+    """Every core adds 1 to its row, waits until the others have, and takes the row of its peer."""
+    return f"""kernel @k aiv {{
+      param %x : tensor<?x16xint32> inout
+      tile %t : vec<1x16xint32> at 0
+      {index}
+      tload %t, %x, [%i, 0], [1, 16], [1, 16]
+      tadds %t, %t, 1
+      tstore %x, %t, [%i, 0], [1, 16], [1, 16]
+      sync_set 5 {{pipe = MTE3, ffts_mode = {mode}}}
+      sync_wait 5 {{pipe = MTE2}}
+      {peer}
+      tload %t, %x, [%p, 0], [1, 16], [1, 16]
+      sync_set 6 {{pipe = MTE2, ffts_mode = {mode}}}
+      sync_wait 6 {{pipe = MTE3}}
+      tstore %x, %t, [%i, 0], [1, 16], [1, 16]
+    }}"""
+
+
+def test_an_event_between_the_lanes_of_a_cluster(load):
+    program = load(
+        EVENT_MAIN.replace("dim %n, %x, 0", "smov.index %n, 1"),
+        _exchange("ssubblock %i", "ssub.index %p, 1, %i", mode=1),
+        groups=[{"name": "pair", "group": {"aic": None, "aiv": "k", "lanes": 2}}],
+    )
+    x = np.arange(32, dtype=np.int32).reshape(2, 16)
+    expected = x[::-1] + 1
+    program.execute(arguments(x))
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("blocks", [1, 5])
+def test_an_event_between_all_blocks(load, blocks):
+    program = load(
+        EVENT_MAIN.replace("@pair", "@k"),
+        _exchange("sblockidx %i", "sblocknum %n\n ssub.index %p, %n, 1\n ssub.index %p, %p, %i", mode=0),
+    )
+    x = np.arange(blocks * 16, dtype=np.int32).reshape(blocks, 16)
+    expected = x[::-1] + 1
+    program.execute(arguments(x))
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_an_event_outside_the_sixteen(load):
+    program = load(
+        EVENT_MAIN.replace("@pair", "@k"),
+        'kernel @k aiv {\n file 0 "k.py"\n param %x : tensor<?x16xint32> inout\n sync_set 16 {pipe = V} @0:4\n}',
+    )
+    with pytest.raises(ExecutionError, match=r"an event id is outside 0..15\nin k at k.py:4"):
+        program.execute(arguments(np.zeros((1, 16), np.int32)))
