@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pypto.sim.syntax import Tile
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pypto.sim.recording import Words
     from pypto.sim.syntax import Operand, Statement
@@ -63,6 +65,11 @@ class _Fault:
                 "does not fit the tile it is popped into",
             ),
             op.FREE_WITHOUT_POP: (ExecutionError, "a slot is freed that was not popped"),
+            op.NO_WINDOW: (ExecutionError, "this tensor is no window: it has no peers"),
+            op.BAD_PEER: (
+                OutOfBoundsError,
+                f"peer {self.detail[0]} is outside the domain, whose ranks are 0..{self.detail[1] - 1}",
+            ),
             op.BAD_EVENT: (ExecutionError, "an event id is outside 0..15"),
             op.ODD_NIBBLE: (ExecutionError, "a view of 4-bit elements starts in the middle of a byte"),
         }
@@ -89,13 +96,28 @@ class _Fault:
             return f"{act} of '{self._name(subject)}' at index {index} is outside its extent {extent} (axis {axis})"
         if mnemonic == "view":
             return self._window("view", 1, self._list_values(2), self._list_values(3))
-        acts = {"tload": "load", "tstore": "store", "tgather_row": "load"}
-        tensor = self._first_operand("tensor")
-        lists = self._lists()
-        if tensor is not None and len(lists) >= 2:
-            return self._window(acts.get(mnemonic, mnemonic), tensor, lists[0], lists[-1])
-        kind = "tile" if self.code == self.layout.OUTSIDE_TILE else "tensor"
-        return f"'{mnemonic}' reaches outside its {kind} {self._operand_names()}".rstrip()
+        if mnemonic in ("notify", "signal_wait", "signal_defer"):
+            index, extent, axis = self.detail
+            return f"signal cell of '{self._name(0)}' at index {index} is outside its extent {extent} (axis {axis})"
+        acts = {
+            "tload": "load",
+            "tstore": "store",
+            "tgather_row": "load",
+            "tremote_load": "remote load",
+            "tremote_store": "remote store",
+        }
+        operands = self._operand_index()
+        if self.code == self.layout.OUTSIDE_TENSOR and "offsets" in operands:
+            offsets, extents = self._list_values(operands["offsets"]), self._list_values(operands["valid"])
+            return self._window(acts.get(mnemonic, mnemonic), operands["tensor"], offsets, extents)
+        position, index, limit = (int(word) for word in self.frame[self.op.ARGUMENTS : self.op.ARGUMENTS + 3])
+        if "index" in operands and limit > 0:
+            name = self._name(operands["index"])
+            return f"'{mnemonic}' finds index {index} in element {position} of '{name}'; legal are 0..{limit - 1}"
+        if "row" in operands:
+            row, col = (self._value(self._operand(operands[name]) or 0) for name in ("row", "col"))
+            return f"'{mnemonic}' at row {row}, column {col} reaches outside its tile: {self._tile_shapes()}"
+        return f"'{mnemonic}' has no room in its operands: {self._tile_shapes()}"
 
     def _window(self, act: str, tensor: int, offsets: Sequence[int], window: Sequence[int]) -> str:
         name = self._name(tensor)
@@ -156,20 +178,23 @@ class _Fault:
         operand = self._operand(index)
         return [self._value(item) for item in operand] if isinstance(operand, tuple) else []
 
-    def _lists(self) -> list[list[int]]:
-        operands = getattr(self.statement, "operands", ())
-        return [self._list_values(i) for i, operand in enumerate(operands) if isinstance(operand, tuple)]
-
-    def _first_operand(self, kind: str) -> int | None:
+    def _operand_index(self) -> Mapping[str, int]:
+        """Operand positions of the tile instruction by name."""
         from pypto.ir.instructions import INSTRUCTIONS
 
         row = INSTRUCTIONS.get(getattr(self.statement, "mnemonic", ""))
-        kinds = [operand.kind for operand in row.operands] if row else []
-        return kinds.index(kind) if kind in kinds else None
+        return row.index if row is not None else {}
 
-    def _operand_names(self) -> str:
-        names = [operand.name for operand in getattr(self.statement, "operands", ()) if hasattr(operand, "name")]
-        return ", ".join(f"'{name}'" for name in names)
+    def _tile_shapes(self) -> str:
+        """The tiles of the instruction with their extents, destinations first."""
+        layout = self.layout
+        shown = []
+        for operand in getattr(self.statement, "operands", ()):
+            name: str = getattr(operand, "name", "")
+            if isinstance(self.program.symbols.get(name), Tile):
+                words = self.frame[self.program.offsets[name] :]
+                shown.append(f"'{name}' is {words[layout.TILE_ROWS]} x {words[layout.TILE_COLS]}")
+        return ", ".join(shown)
 
 
 def where(program: TileProgram, index: int) -> str:

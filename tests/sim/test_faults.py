@@ -111,6 +111,45 @@ def test_a_view_outside_its_tensor(load):
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "textract %u, %t, %n, 0",
+            "'textract' at row 9, column 0 reaches outside its tile: 'u' is 4 x 8, 't' is 8 x 8",
+        ),
+        (
+            "tload %i, %x, [0, 0], [8, 8], [8, 8]\n tadds %i, %i, %m\n tgather_axis %t, %t, %i {axis = 1}",
+            "'tgather_axis' finds index 9 in element 0 of 'i'; legal are 0..7",
+        ),
+        (
+            "tgather_row %i, %x, [0, 0], [%n, 0], [1, 8], [1, 8]",
+            "load of 'x' rows 9..10 is outside its extent 8 (axis 0, offset 9, window 1)",
+        ),
+    ],
+)
+def test_faults_of_tile_instructions_show_their_numbers(load, body, message):
+    program = load(
+        """orchestration @main {
+          param %x : tensor<8x8xint32> in
+          param %n : scalar<int64>
+          submit %t, @k, [%x, %n], [], [1, 0]
+        }""",
+        f"""kernel @k aiv {{
+          param %x : tensor<8x8xint32> in
+          param %n : scalar<int64>
+          tile %t : vec<8x8xfp32> at 0
+          tile %u : vec<4x8xfp32> at 256
+          tile %i : vec<8x8xint32> at 512
+          scvt.int32.int64 %m, %n
+          {body}
+        }}""",
+    )
+    with pytest.raises(OutOfBoundsError) as error:
+        program.execute(arguments(np.zeros((8, 8), np.int32), 9))
+    assert str(error.value).splitlines()[0] == message
+
+
 def test_a_kernel_that_gets_another_extent_than_it_declares(load):
     program = load(
         """orchestration @main {
