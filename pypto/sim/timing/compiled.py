@@ -20,7 +20,7 @@ from numba.core.serialize import dumps
 
 from pypto.sim.kernels.cache import folder, read, write
 
-kernel = numba.njit(nogil=True, error_model="numpy")
+kernel = numba.njit(nogil=True, error_model="numpy", forceinline=True)
 """Decorator of the pieces an entry point is made of; they are compiled into it."""
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from . import codes as c
 from . import words as x
 from .compiled import entry, kernel
+from .pipes import kind_of, path_of, pipe_of
 
 CLASSES: Final = (
     "cube", "vector", "scalar", "L1->L0", "L0C->chip", "UB->chip", "GM->UB", "GM->L1", "UB->GM", "L0C->GM", "HBM", "L2",
@@ -27,9 +28,9 @@ ORCHESTRATOR,
 @kernel
 def _class_of(m, row):
     """Class of the time a row spends on its pipe."""
-    kind, pipe = m[row + x.KIND], m[row + x.PIPE]
+    kind, pipe = kind_of(m, row), pipe_of(m, row)
     if kind == c.TRANSFER or kind == c.PREFETCH:
-        return GM_UB + m[row + x.PATH]
+        return GM_UB + path_of(m, row)
     if pipe == c.M:
         return CUBE
     if pipe == c.V:
@@ -137,7 +138,7 @@ def _subtask_start(m, sub, spent, clock):
             if before >= 0:
                 done = m[before + x.END]
                 _spend(spent, SCALAR, clock, done if done <= clock[0] else m[before + x.START])
-        elif m[before + x.PIPE] != m[row + x.PIPE] or m[before + x.START] + m[before + x.WORK] < clock[0]:
+        elif pipe_of(m, before) != pipe_of(m, row) or m[before + x.START] + m[before + x.WORK] < clock[0]:
             _spend(spent, DEPENDENCY, clock, m[before + x.END])
         if before >= 0 and not m[sub + x.SUB_FIRST] <= before < m[sub + x.SUB_STOP]:
             sub = _owner_of(m, before, sub)
@@ -161,9 +162,9 @@ def busy(m, pipe_busy, core_busy, path_bytes, hbm_bytes):
         core_busy[core] += m[sub + x.SUB_END] - m[sub + x.SUB_START]
         for row in range(m[sub + x.SUB_FIRST], m[sub + x.SUB_STOP], x.ROW_WORDS):
             pipe_busy[core, c.S] += m[row + x.SCALARS]
-            pipe_busy[core, m[row + x.PIPE]] += m[row + x.WORK]
-            if m[row + x.KIND] == c.TRANSFER:
-                path_bytes[m[row + x.PATH]] += m[row + x.BYTES]
+            pipe_busy[core, pipe_of(m, row)] += m[row + x.WORK]
+            if kind_of(m, row) == c.TRANSFER:
+                path_bytes[path_of(m, row)] += m[row + x.BYTES]
                 hbm_bytes[number, 0] += m[row + x.BYTES]
                 hbm_bytes[number, 1] += m[row + x.MISSED]
 

@@ -17,7 +17,7 @@ from . import words as x
 from .compiled import entry, kernel
 from .cycles import cycles
 from .events import FINISH, LOOP, ORCHESTRATE, REQUEST, pop, push
-from .pipes import end_transfer, port_of, settle
+from .pipes import end_transfer, kind_of, path_of, port_of, settle
 from .runtime import loop, notice_finish, orchestrate
 
 DONE, STUCK = 0, 1
@@ -26,7 +26,7 @@ DONE, STUCK = 0, 1
 @kernel
 def _touch(m, trace, cache, row, writes):
     """Bring the lines of a transfer into L2; returns (bytes from HBM, bytes written back)."""
-    line = m[row + x.TRACE_ROW]
+    line = (row - m[x.ROWS]) // x.ROW_WORDS
     address, bursts = trace[line, TRACE_REPORT], trace[line, TRACE_REPORT + 1]
     nbytes, pitch = trace[line, TRACE_REPORT + 2], trace[line, TRACE_REPORT + 3]
     cache[l2.MISSED] = 0
@@ -47,10 +47,10 @@ def _request(m, f, trace, cache, core, pipe, now):
     """A transfer begins: split it into what comes from HBM and what L2 serves."""
     port = port_of(pipe)
     row = m[core + x.MOVING + port]
-    path = m[row + x.PATH]
+    path = path_of(m, row)
     writes = path == c.PATH_UB_GM or path == c.PATH_L0C_GM
     missed, evicted = 0, 0
-    if m[row + x.TRACE_ROW] >= 0:
+    if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, trace, cache, row, writes)
     m[row + x.MISSED] = missed
     from_hbm = evicted * f[x.EVICTION_WEIGHT] + missed
@@ -69,7 +69,7 @@ def _request(m, f, trace, cache, core, pipe, now):
     m[core + x.BEGUN + port] = now
     m[core + x.ALONE + port] = max(np.int64(alone), m[row + x.WORK]) + m[row + x.FIXED]
     m[core + x.FLOOR + port] = now + m[row + x.FIXED] + m[row + x.WORK]
-    if m[row + x.KIND] == c.PREFETCH:
+    if kind_of(m, row) == c.PREFETCH:
         end_transfer(m, core, pipe, now)
     elif from_hbm > 0:
         sharing.begin(m, f, now, first, from_hbm, core * c.PIPE_COUNT + pipe)
@@ -130,40 +130,75 @@ def run(m, f, trace, cache, begin):
 
 
 @kernel
-def _moved_bytes(p, trace, row, between_cores):
+def _moved_bytes(costs, own, trace, row, between_cores):
     """Bytes between the core and memory, stretched when rows are not whole blocks of 32 bytes (spec hardware 3.2)."""
     address, bursts = trace[row, TRACE_REPORT], trace[row, TRACE_REPORT + 1]
     nbytes, pitch = trace[row, TRACE_REPORT + 2], trace[row, TRACE_REPORT + 3]
     if between_cores:
-        return trace[row, TRACE_VALID_ROWS] * trace[row, TRACE_VALID_COLS] * p[c.ELEMENT_BITS] / 8
+        return trace[row, TRACE_VALID_ROWS] * trace[row, TRACE_VALID_COLS] * costs[own, c.ELEMENT_BITS] / 8
     total = float(bursts * nbytes)
-    if int(p[c.RULE]) == c.DMA and (address | nbytes | (pitch if bursts > 1 else 0)) & 31:
-        total *= p[c.EXTRA]
+    if costs[own, c.RULE] == c.DMA and (address | nbytes | (pitch if bursts > 1 else 0)) & 31:
+        total *= costs[own, c.EXTRA]
     return total
 
 
 @entry
-def price_rows(rows, pc, trace, costs, cycle, instruction, tile_issue):
-    """Fill the parts of the row records that depend on the chip. Times in ps."""
+def lay_out_rows(m, pc, pipe, following, deps, links, flags, trace, costs, cycle, instruction, tile_issue):
+    """Write the row records: who waits for whom, times and bytes on the chip. ``cycle`` and what follows in ps."""
     mask = (1 << TRACE_SLOT_SHIFT) - 1
-    for row in range(pc.shape[0]):
-        own = pc[row]
-        before = np.int64((trace[row, TRACE_SCALARS] & mask) * instruction)
+    rows = m[x.ROWS]
+    memo = np.full((costs.shape[0], 6), -1, np.int64)
+    for number in range(pc.shape[0]):
+        row = rows + number * x.ROW_WORDS
+        own = pc[number]
+        m[row + x.WHAT] = np.int64(flags[number]) | np.int64(pipe[number]) << x.PIPE_SHIFT
+        m[row + x.NEXT] = _reference(rows, following[number])
+        if flags[number] & x.AT_BARRIER:
+            m[row + x.LINK] = m[x.BARRIERS] + np.int64(links[number]) * x.BARRIER_WORDS
+        else:
+            m[row + x.LINK] = m[x.CROSS_LIST] + links[number]
+        m[row + x.ISSUED] = m[row + x.START] = m[row + x.END] = m[row + x.ISSUE_CAUSE] = -1
+        m[row + x.CAUSE] = x.BY_ISSUE
+        m[row + x.WORK] = m[row + x.TAIL] = m[row + x.CONTENDED] = m[row + x.MISSED] = 0
+        for k in range(x.MAX_DEPS):
+            before = deps[number, k]
+            m[row + x.ROW_DEPS + k] = _reference(rows, before)
+            if before < 0:
+                break
+        scalars = trace[number, TRACE_SCALARS] & mask
+        m[row + x.SCALARS] = np.int64(scalars * instruction) if scalars else 0
         if own < 0:
-            rows[row, x.KIND] = c.STALL
-            rows[row, x.SCALARS] = before
-            continue
-        p = costs[own]
-        kind = np.int64(p[c.KIND])
-        time = cycles(p, trace[row, TRACE_VALID_ROWS], trace[row, TRACE_VALID_COLS], trace[row, TRACE_REPORT + 1],
-                      trace[row, TRACE_REPORT + 2], trace[row, TRACE_REPORT + 3])
-        rows[row, x.KIND] = kind
-        rows[row, x.WORK] = np.int64(np.rint(time * cycle))
-        rows[row, x.TAIL] = np.int64(np.rint(p[c.TAIL] * cycle))
-        rows[row, x.SCALARS] = before + np.int64(np.rint(tile_issue))
-        if kind == c.TRANSFER or kind == c.PREFETCH:
-            between = rows[row, x.AWAITED] != 0 or rows[row, x.CROSS_FIRST] != rows[row, x.CROSS_STOP]
-            rows[row, x.PATH] = np.int64(p[c.PATH])
-            rows[row, x.FIXED] = 0 if int(p[c.RULE]) == c.DRAIN else np.int64(np.rint(p[c.OVERHEAD] * cycle))
-            rows[row, x.BYTES] = np.int64(_moved_bytes(p, trace, row, between))
-            rows[row, x.TRACE_ROW] = -1 if between else row
+            m[row + x.WHAT] |= c.STALL
+        else:
+            m[row + x.SCALARS] += np.int64(tile_issue)
+            _price(m, row, number, trace, costs, own, memo, cycle)
+
+
+@kernel
+def _reference(rows, number):
+    return rows + np.int64(number) * x.ROW_WORDS if number >= 0 else np.int64(-1)
+
+
+@kernel
+def _price(m, row, number, trace, costs, own, memo, cycle):
+    """Times and bytes of a row from the costs of its instruction; ``memo`` holds its last extents and time."""
+    known = True
+    for k in range(5):
+        # extents and the last three report words; an address says nothing about time
+        word = trace[number, TRACE_VALID_ROWS + k + (1 if k > 1 else 0)]
+        known = known and memo[own, k] == word
+        memo[own, k] = word
+    if not known:
+        time = cycles(costs[own], trace[number, TRACE_VALID_ROWS], trace[number, TRACE_VALID_COLS],
+                      trace[number, TRACE_REPORT + 1], trace[number, TRACE_REPORT + 2], trace[number, TRACE_REPORT + 3])
+        memo[own, 5] = np.int64(np.rint(time * cycle))
+    kind = np.int64(costs[own, c.KIND])
+    m[row + x.WHAT] |= kind
+    m[row + x.WORK] = memo[own, 5]
+    m[row + x.TAIL] = np.int64(costs[own, c.TAIL] * cycle)
+    if kind == c.TRANSFER or kind == c.PREFETCH:
+        between = m[row + x.WHAT] & (x.AWAITED | x.HAS_CROSS)
+        m[row + x.WHAT] |= np.int64(costs[own, c.PATH]) << x.PATH_SHIFT | (x.BETWEEN_CORES if between else 0)
+        drains = costs[own, c.RULE] == c.DRAIN
+        m[row + x.FIXED] = 0 if drains else np.int64(costs[own, c.OVERHEAD] * cycle)
+        m[row + x.BYTES] = np.int64(_moved_bytes(costs, own, trace, number, between != 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,10 @@ PS_PER_US = 1_000_000
 
 @dataclass(frozen=True)
 class Played:
-    """The engine's memory after a run, as tables: one row per record, columns named in ``words.py``."""
+    """The engine's memory after a run, as tables: one row per record, columns named in ``words.py``.
+
+    The memory is used again by the next run of the same thread: read what is wanted before.
+    """
 
     memory: Ints
     rows: Ints
@@ -112,10 +116,25 @@ class _Block:
         return self.places[table]
 
     def build(self) -> tuple[Ints, NDArray[np.float64]]:
-        memory = np.zeros(self.size, np.int64)
+        """Everything zero but the places; the rows, which the engine writes whole, hold anything."""
+        memory = _scratch(self.size)
+        rows, behind = self.places[x.ROWS], self.places[x.SUBTASKS]
+        memory[:rows] = 0
+        memory[behind:] = 0
         for table, place in self.places.items():
             memory[table] = place
         return memory, memory.view(np.float64)
+
+
+_REUSED = threading.local()
+
+
+def _scratch(words: int) -> Ints:
+    """Memory of this thread. Fresh pages cost more than the work on them, and sweeps ask for the same size again."""
+    have: Ints | None = getattr(_REUSED, "memory", None)
+    if have is None or len(have) < words:
+        have = _REUSED.memory = np.empty(words, np.int64)
+    return have[:words]
 
 
 def _references(numbers: NDArray[np.integer], place: int, record_words: int) -> Ints:
@@ -124,19 +143,12 @@ def _references(numbers: NDArray[np.integer], place: int, record_words: int) -> 
     return np.where(wide < 0, -1, place + wide * record_words)
 
 
-def _lay_out_rows(table: Ints, m: Ints, links: Links) -> None:
-    place, words = int(m[x.ROWS]), x.ROW_WORDS
-    table[:, x.PIPE] = links.pipe
-    table[:, x.NEXT] = _references(links.next, place, words)
-    table[:, x.ROW_DEPS:] = _references(links.deps, place, words)
+def _lay_out_cross(m: Ints, links: Links) -> None:
     cross = int(m[x.CROSS_LIST])
-    table[:, x.CROSS_FIRST], table[:, x.CROSS_STOP] = cross + links.cross_start[:-1], cross + links.cross_start[1:]
-    m[cross:cross + len(links.cross)] = _references(links.cross, place, words)
-    table[:, x.AWAITED] = links.awaited
-    table[:, x.BARRIER] = _references(links.barrier, int(m[x.BARRIERS]), x.BARRIER_WORDS)
-    for column in (x.ISSUED, x.START, x.END, x.CAUSE, x.ISSUE_CAUSE):
-        table[:, column] = -1
-    table[:, x.CAUSE] = x.BY_ISSUE
+    words = _references(links.cross, int(m[x.ROWS]), x.ROW_WORDS)
+    lengths = links.links[np.flatnonzero(links.flags & x.HAS_CROSS)]
+    words[lengths] = links.cross[lengths]
+    m[cross:cross + len(words)] = words
     sizes = m[m[x.BARRIERS]:m[x.BARRIERS] + len(links.barrier_size) * x.BARRIER_WORDS]
     sizes[x.BARRIER_SIZE::x.BARRIER_WORDS] = links.barrier_size
 
@@ -200,6 +212,8 @@ def _lay_out_shares(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     for kind in range(sharing.CLASSES):
         record = int(m[x.SHARES]) + kind * x.SHARE_WORDS
         f[record + x.PATH_RATE], f[record + x.POOL_RATE] = path[kind], pool[kind]
+        f[record + x.WEIGHT] = path[kind] / pool[kind]
+        m[record + x.CLASS_END] = sharing.NEVER
     m[x.SHARE_END], m[x.SHARE_CLASS] = sharing.NEVER, -1
 
 
@@ -260,7 +274,7 @@ def _build(recording: Recording, chip: Chip, links: Links, log_lines: int) -> tu
         table(x.TASKS, n_tasks, x.TASK_WORDS), table(x.CORES, n_cores, core_words),
         table(x.THREAD_TABLE, threads, x.THREAD_WORDS), table(x.LOG, log_lines, x.LOG_WORDS),
     )
-    _lay_out_rows(played.rows, m, links)
+    _lay_out_cross(m, links)
     if n_subs:
         _lay_out_subtasks(played.subtasks, m, r)
     _lay_out_tasks(played.tasks, m, r)
@@ -282,8 +296,8 @@ def play(recording: Recording, chip: Chip, cache: Cache | None, begin_ps: int, l
     costs = [program_costs(p, chip) for p in recording.programs]
     cycle = PS_PER_US / chip.clock_mhz
     trace = np.ascontiguousarray(recording.trace)
-    engine.price_rows(
-        played.rows, links.pc, trace, np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS)), cycle,
+    engine.lay_out_rows(
+        played.memory, *links[:-2], trace, np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS)), cycle,
         chip.scalar.instruction.value * cycle, chip.scalar.tile_issue.value * cycle,
     )
     if cache is None:

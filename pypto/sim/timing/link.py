@@ -7,6 +7,7 @@ order. Rows of other cores (tiles handed over, events) are listed apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from pypto.sim.recording import AIC, ProgramRecord, Recording
 
 from . import codes as c
 from .compiled import entry
+from .words import AT_BARRIER, AWAITED, HAS_CROSS, MAX_DEPS
 
 Ints = NDArray[np.int64]
 
@@ -37,16 +39,15 @@ class Programs(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Per trace row."""
+    """Per trace row, but for the last two."""
 
     pc: NDArray[np.int32]     # instruction among all programs
     pipe: NDArray[np.int8]
     next: NDArray[np.int32]   # next row of the same pipe and subtask, -1 at the end
-    deps: NDArray[np.int32]   # [rows, pipes] row to wait for, -1 for none
-    cross_start: NDArray[np.int32]
-    cross: NDArray[np.int32]  # rows of other cores to wait for
-    awaited: NDArray[np.int8]     # 1 when a row of another core waits for this one
-    barrier: NDArray[np.int32]    # barrier the row arrives at, -1 for none
+    deps: NDArray[np.int32]   # [rows, MAX_DEPS] rows to wait for, -1 after the last
+    links: NDArray[np.int32]  # place in ``cross``, or number of a barrier, as ``flags`` say
+    flags: NDArray[np.int64]  # AWAITED, HAS_CROSS, AT_BARRIER of words.py
+    cross: NDArray[np.int32]  # lists of rows of other cores to wait for, each after its length
     barrier_size: NDArray[np.int32]   # members per barrier
 
 
@@ -136,13 +137,12 @@ def _link_rows(recording: Recording, programs: Programs) -> Links:
     pc = np.full(rows, -1, np.int32)
     pipe = np.full(rows, c.S, np.int8)
     following = np.full(rows, -1, np.int32)
-    deps = np.full((rows, c.PIPE_COUNT), -1, np.int32)
+    deps = np.empty((rows, MAX_DEPS), np.int32)
     _trace_hazards(
         recording.trace, recording.subtask_trace_start, recording.subtask_trace_stop, recording.subtask_program,
         *programs, pc, pipe, following, deps,
     )
-    cross = _cross_links(recording, pc)
-    return Links(pc, pipe, following, deps, *cross)
+    return Links(pc, pipe, following, deps, *_cross_links(recording))
 
 
 @entry
@@ -157,87 +157,80 @@ def _trace_hazards(
     reader = np.full((tiles, c.PIPE_COUNT), -1, np.int32)
     slot_of = np.zeros(tiles, np.int64)
     last = np.full(c.PIPE_COUNT, -1, np.int32)
-    touched = np.empty(tiles, np.int64)
+    latest = np.full(c.PIPE_COUNT, -1, np.int32)
     for subtask in range(trace_start.shape[0]):
         base = first_pc[subtask_program[subtask]]
+        begin = np.int32(trace_start[subtask])
+        # entries of earlier subtasks are older than ``begin`` and count as none
         last[:] = -1
-        count = 0
+        slot_of[:] = 0
         for row in range(trace_start[subtask], trace_stop[subtask]):
             own = trace[row, TRACE_PC]
-            if own < 0:
-                trace_pipe = c.S
-            else:
+            own_pipe = np.int8(c.S)
+            latest[:] = -1
+            if own >= 0:
                 own += base
-                trace_pipe = pipe_of[own]
-                slot = trace[row, TRACE_SCALARS] >> TRACE_SLOT_SHIFT
+                own_pipe = pipe_of[own]
                 for k in range(reads_start[own], reads_start[own + 1]):
                     tile = reads[k] + slot_of[reads[k]]
                     for o in range(overlap_start[tile], overlap_start[tile + 1]):
                         before = writer[overlap[o]]
-                        if before >= 0 and before > deps[row, pipe[before]]:
-                            deps[row, pipe[before]] = before
+                        if before >= begin:
+                            latest[pipe[before]] = max(latest[pipe[before]], before)
                 for k in range(writes_start[own], writes_start[own + 1]):
-                    first = writes[k]
-                    if slots[first] > 1:
-                        slot_of[first] = slot % slots[first]
-                    tile = first + slot_of[first]
+                    tile = writes[k]
+                    if slots[tile] > 1:
+                        slot_of[tile] = (trace[row, TRACE_SCALARS] >> TRACE_SLOT_SHIFT) % slots[tile]
+                    tile += slot_of[tile]
                     for o in range(overlap_start[tile], overlap_start[tile + 1]):
                         other = overlap[o]
                         before = writer[other]
-                        if before >= 0 and before > deps[row, pipe[before]]:
-                            deps[row, pipe[before]] = before
+                        if before >= begin:
+                            latest[pipe[before]] = max(latest[pipe[before]], before)
                         for p in range(c.PIPE_COUNT):
-                            if reader[other, p] > deps[row, p]:
-                                deps[row, p] = reader[other, p]
+                            latest[p] = max(latest[p], reader[other, p])
                 if waits_all[own]:
-                    for p in range(c.PIPE_COUNT):
-                        deps[row, p] = last[p]
+                    latest[:] = last
                 for k in range(reads_start[own], reads_start[own + 1]):
-                    tile = reads[k] + slot_of[reads[k]]
-                    reader[tile, trace_pipe] = row
-                    touched[count % tiles] = tile
-                    count += 1
+                    reader[reads[k] + slot_of[reads[k]], own_pipe] = row
                 for k in range(writes_start[own], writes_start[own + 1]):
-                    tile = writes[k] + slot_of[writes[k]]
-                    writer[tile] = row
-                    touched[count % tiles] = tile
-                    count += 1
+                    writer[writes[k] + slot_of[writes[k]]] = row
                 pc[row] = own
-            pipe[row] = trace_pipe
-            deps[row, trace_pipe] = -1
-            if last[trace_pipe] >= 0:
-                following[last[trace_pipe]] = row
-            last[trace_pipe] = row
-        if count <= tiles:
-            for k in range(count):
-                writer[touched[k]] = -1
-                reader[touched[k], :] = -1
-        else:
-            writer[:] = -1
-            reader[:] = -1
-        slot_of[:] = 0
+            pipe[row] = own_pipe
+            count = 0
+            for p in range(c.PIPE_COUNT):
+                if p != own_pipe and latest[p] >= begin and count < MAX_DEPS:
+                    deps[row, count] = latest[p]
+                    count += 1
+            if count < MAX_DEPS:
+                deps[row, count] = -1
+            if last[own_pipe] >= 0:
+                following[last[own_pipe]] = row
+            last[own_pipe] = row
 
 
-_Cross = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], NDArray[np.int32]]
+_Cross = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 
-def _cross_links(recording: Recording, pc: NDArray[np.int32]) -> _Cross:
+def _cross_links(recording: Recording) -> _Cross:
     """Waits between cores: pops for pushes, pushes for freed slots, events, and barriers of a whole task."""
     rows = len(recording.trace)
-    waits: list[tuple[int, int]] = []
-    barrier = np.full(rows, -1, np.int32)
-    sizes: list[int] = []
+    links, flags = np.zeros(rows, np.int32), np.zeros(rows, np.int64)
+    waits: dict[int, list[int]] = {}
+    barriers: list[list[int]] = []
     if _speaks_across(recording):
         for task in range(len(recording.task_name)):
-            _task_links(recording, task, waits, barrier, sizes)
-    waits.sort()
-    start = np.zeros(rows + 1, np.int32)
-    cross = np.array([source for _, source in waits], np.int32)
-    awaited = np.zeros(rows, np.int8)
-    awaited[cross] = 1
-    for row, _ in waits:
-        start[row + 1] += 1
-    return np.cumsum(start, dtype=np.int32), cross, awaited, barrier, np.array(sizes, np.int32)
+            _task_links(recording, task, waits, barriers)
+    flat: list[int] = []
+    for row, sources in waits.items():
+        links[row] = len(flat)
+        flags[row] |= HAS_CROSS
+        flags[sources] |= AWAITED
+        flat += [len(sources), *sources]
+    for number, members in enumerate(barriers):
+        links[members] = number
+        flags[members] |= AT_BARRIER
+    return links, flags, np.array(flat, np.int32), np.array([len(b) for b in barriers], np.int32)
 
 
 _SPEAKING = ("tpush", "tpop", "tfree", "sync_set", "sync_wait", "syncall")
@@ -247,55 +240,57 @@ def _speaks_across(recording: Recording) -> bool:
     return any(name.startswith(_SPEAKING) for program in recording.programs for name in program.mnemonics)
 
 
-def _task_links(
-    recording: Recording, task: int, waits: list[tuple[int, int]], barrier: NDArray[np.int32], sizes: list[int]
-) -> None:
+def _task_links(recording: Recording, task: int, waits: dict[int, list[int]], barriers: list[list[int]]) -> None:
     blocks: dict[int, list[int]] = {}
-    barriers: dict[tuple[int, int], list[int]] = {}
     for subtask in range(recording.subtask_start[task], recording.subtask_start[task + 1]):
         blocks.setdefault(int(recording.subtask_block[subtask]), []).append(subtask)
-    sets: dict[tuple[bool, int, int], list[int]] = {}
+    meetings: dict[tuple[int, int], list[int]] = {}
     for members in blocks.values():
-        _block_links(recording, members, waits, sets, barriers)
-    for group in barriers.values():
-        for row in group:
-            barrier[row] = len(sizes)
-        sizes.append(len(group))
+        _block_links(recording, members, waits, meetings)
+    barriers += meetings.values()
 
 
-def _block_links(recording, members, waits, sets, barriers) -> None:
+def _speaking_rows(recording: Recording, subtask: int) -> Iterator[tuple[int, str, int, int]]:
+    """Row, mnemonic, queue or event, sequence number of what a subtask says to other cores."""
+    program = recording.programs[recording.subtask_program[subtask]]
+    first, stop = int(recording.subtask_trace_start[subtask]), int(recording.subtask_trace_stop[subtask])
+    speaks = np.array([program.mnemonics[m].startswith(_SPEAKING) for m in program.mnemonic] + [False])
+    trace = recording.trace
+    for offset in np.flatnonzero(speaks[trace[first:stop, TRACE_PC]]):
+        row = first + int(offset)
+        name = program.mnemonics[program.mnemonic[trace[row, TRACE_PC]]]
+        yield row, name, int(trace[row, TRACE_REPORT]), int(trace[row, TRACE_REPORT + 1])
+
+
+def _block_links(
+    recording: Recording, members: list[int], waits: dict[int, list[int]], meetings: dict[tuple[int, int], list[int]]
+) -> None:
     """Match what the cores of one block say to one another. Keys: queue or event, sequence number, side or lane."""
     said: dict[tuple[str, int, int], list[int]] = {}
-    heard: list[tuple[str, int, int, int]] = []
+    heard: list[tuple[str, str, int, int, int]] = []
     depth = _slots_per_queue(recording, members)
     for subtask in members:
-        program = recording.programs[recording.subtask_program[subtask]]
-        cube = program.core == AIC
-        lane = int(recording.subtask_lane[subtask])
-        for row in range(recording.subtask_trace_start[subtask], recording.subtask_trace_stop[subtask]):
-            own = recording.trace[row, TRACE_PC]
-            name = program.mnemonics[program.mnemonic[own]] if own >= 0 else ""
-            if not name.startswith(_SPEAKING):
-                continue
-            queue, sequence = int(recording.trace[row, TRACE_REPORT]), int(recording.trace[row, TRACE_REPORT + 1])
-            side = "" if cube else str(lane)
+        cube = recording.programs[recording.subtask_program[subtask]].core == AIC
+        side = "" if cube else str(int(recording.subtask_lane[subtask]))
+        for row, name, queue, sequence in _speaking_rows(recording, subtask):
             if name.startswith("tpush"):
                 said.setdefault(("push" + side, queue, sequence), []).append(row)
-                heard.append(("free" + side, queue, sequence - depth, row))
+                heard.append(("free", side, queue, sequence - depth, row))
             elif name.startswith("tpop"):
-                heard.append(("pop" + side, queue, sequence, row))
                 said.setdefault(("popped" + side, queue, sequence), []).append(row)
+                heard.append(("push", side, queue, sequence, row))
             elif name.startswith("tfree"):
                 said.setdefault(("free" + side, queue, sequence), []).append(row)
             elif name == "sync_set":
                 said.setdefault(("set" + side, queue, sequence), []).append(row)
             elif name == "sync_wait":
-                heard.append(("wait" + side, queue, sequence, row))
+                heard.append(("set", side, queue, sequence, row))
             else:
-                barriers.setdefault((queue, sequence), []).append(row)
-    for word, queue, sequence, row in heard:
-        for source in _answers(word, queue, sequence, said):
-            waits.append((row, source))
+                meetings.setdefault((queue, sequence), []).append(row)
+    for word, side, queue, sequence, row in heard:
+        sources = _answers(word, side, queue, sequence, said)
+        if sources:
+            waits[row] = sources
 
 
 def _slots_per_queue(recording: Recording, members: list[int]) -> int:
@@ -304,12 +299,15 @@ def _slots_per_queue(recording: Recording, members: list[int]) -> int:
     return 4 if {"tpush_to_aiv", "tpush_to_aic"} <= names else 8
 
 
-def _answers(word: str, queue: int, sequence: int, said: dict[tuple[str, int, int], list[int]]) -> list[int]:
-    """Rows that ``word`` waits for. The cube's side carries no suffix, the lanes' sides ``0`` and ``1``."""
-    kind, side = (word[:-1], word[-1]) if word[-1].isdigit() else (word, "")
+def _answers(word: str, side: str, queue: int, sequence: int, said: dict[tuple[str, int, int], list[int]]) -> list[int]:
+    """Rows of the other side that say ``word``: the cube's side carries no suffix, the lanes' sides ``0`` and ``1``.
+
+    A slot that is never freed in so many words is free once its tile has been received.
+    """
     others = [""] if side else ["0", "1"]
-    source = {"pop": "push", "free": "free", "wait": "set"}[kind]
-    rows = [row for other in others for row in said.get((source + other, queue, sequence), [])]
-    if kind == "free" and not rows:
-        rows = [row for other in others for row in said.get(("popped" + other, queue, sequence), [])]
-    return rows
+    words = [word, "popped"] if word == "free" else [word]
+    for one in words:
+        rows = [row for other in others for row in said.get((one + other, queue, sequence), [])]
+        if rows:
+            return rows
+    return []

@@ -23,6 +23,21 @@ def port_of(pipe):
 
 
 @kernel
+def kind_of(m, row):
+    return m[row + x.WHAT] & x.BYTE
+
+
+@kernel
+def pipe_of(m, row):
+    return m[row + x.WHAT] >> x.PIPE_SHIFT & x.BYTE
+
+
+@kernel
+def path_of(m, row):
+    return m[row + x.WHAT] >> x.PATH_SHIFT & x.BYTE
+
+
+@kernel
 def core_words(m):
     return x.RING + c.PIPE_COUNT * m[x.QUEUE_DEPTH]
 
@@ -70,7 +85,7 @@ def _end_row(m, core, row, end):
     m[core + x.ROWS_LEFT] -= 1
     if end > m[core + x.LAST_END]:
         m[core + x.LAST_END] = end
-    if m[row + x.AWAITED]:
+    if m[row + x.WHAT] & x.AWAITED:
         _wake_cluster(m, core)
 
 
@@ -79,30 +94,33 @@ def _operands(m, row):
     """Time the operands of a row are there, and the row that decided it; UNKNOWN when one has no end yet."""
     time, cause = 0, x.BY_ISSUE
     flag = m[x.FLAG]
-    for pipe in range(c.PIPE_COUNT):
-        before = m[row + x.ROW_DEPS + pipe]
-        if before >= 0:
-            end = m[before + x.END]
-            if end < 0:
-                return UNKNOWN, cause
-            end += flag
-            if end > time:
-                time, cause = end, before
-    for k in range(m[row + x.CROSS_FIRST], m[row + x.CROSS_STOP]):
-        before = m[k]
+    for k in range(x.MAX_DEPS):
+        before = m[row + x.ROW_DEPS + k]
+        if before < 0:
+            break
         end = m[before + x.END]
         if end < 0:
             return UNKNOWN, cause
-        end += m[x.CROSS]
+        end += flag
         if end > time:
             time, cause = end, before
+    if m[row + x.WHAT] & x.HAS_CROSS:
+        link = m[row + x.LINK]
+        for k in range(link + 1, link + 1 + m[link]):
+            before = m[k]
+            end = m[before + x.END]
+            if end < 0:
+                return UNKNOWN, cause
+            end += m[x.CROSS]
+            if end > time:
+                time, cause = end, before
     return time, cause
 
 
 @kernel
 def _arrive(m, core, row, time):
     """A barrier of all blocks: the time it opens, UNKNOWN while somebody is missing."""
-    barrier = m[row + x.BARRIER]
+    barrier = m[row + x.LINK]
     if m[row + x.ISSUED] < 0:
         m[row + x.ISSUED] = time
         m[barrier + x.BARRIER_ARRIVED] += 1
@@ -125,7 +143,7 @@ def _stall(m, core, row, time):
         time = ready
         m[core + x.SCALAR_CAUSE] = cause
         m[row + x.CAUSE] = cause
-    if m[row + x.KIND] == c.BARRIER:
+    if kind_of(m, row) == c.BARRIER:
         opened = _arrive(m, core, row, time)
         if opened < 0:
             return False
@@ -146,7 +164,7 @@ def _issue(m, core):
     depth = m[x.QUEUE_DEPTH]
     row, stop = m[core + x.SCALAR_ROW], m[core + x.SCALAR_STOP]
     while row < stop:
-        pipe = m[row + x.PIPE]
+        pipe = pipe_of(m, row)
         time = m[core + x.SCALAR_TIME] + m[row + x.SCALARS]
         if pipe == c.S:
             if not _stall(m, core, row, time):
@@ -190,7 +208,7 @@ def _begin_row(m, core, pipe, row):
     m[core + x.TAKEN + pipe] += 1
     following = m[row + x.NEXT]
     m[core + x.HEAD + pipe] = following if 0 <= following < m[core + x.SCALAR_ROW] else -1
-    kind = m[row + x.KIND]
+    kind = kind_of(m, row)
     if kind == c.TRANSFER or kind == c.PREFETCH:
         m[core + x.BUSY + pipe] = 1
         m[core + x.MOVING + port_of(pipe)] = row

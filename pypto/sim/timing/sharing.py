@@ -32,23 +32,47 @@ def _heap(m, kind):
 
 
 @kernel
-def _fill_pool(m, f, kind):
+def _pool_of(kind):
+    """First and last class that draw on the same pool."""
+    return (0, HBM_CLASSES) if kind < HBM_CLASSES else (HBM_CLASSES, CLASSES)
+
+
+@kernel
+def _serve(m, f, kind, now):
+    """Bring the bytes served to the transfers of a class up to date."""
+    s = _class(m, kind)
+    f[s + x.SERVED] += (now - m[s + x.SERVED_AT]) * f[s + x.RATE]
+    m[s + x.SERVED_AT] = now
+
+
+@kernel
+def _plan_end(m, f, kind):
+    """When the first transfer of a class ends at the present rate."""
+    s = _class(m, kind)
+    if m[s + x.ACTIVE] == 0:
+        m[s + x.CLASS_END] = NEVER
+        return
+    wait = (f[_heap(m, kind)] - f[s + x.SERVED]) / f[s + x.RATE]
+    m[s + x.CLASS_END] = m[s + x.SERVED_AT] + np.int64(np.ceil(max(wait, 0.0)))
+
+
+@kernel
+def _fill_pool(m, f, first, stop):
     """Equal shares of a pool, nobody above the rate of its path; what is left over goes to the others."""
-    first, stop = (0, HBM_CLASSES) if kind < HBM_CLASSES else (HBM_CLASSES, CLASSES)
     left = 1.0
     waiting = 0
     for k in range(first, stop):
-        share_class = _class(m, k)
-        f[share_class + x.RATE] = -1.0
-        waiting += m[share_class + x.ACTIVE]
+        s = _class(m, k)
+        f[s + x.RATE] = -1.0
+        waiting += m[s + x.ACTIVE]
     while waiting > 0:
         share = left / waiting
         limited = False
         for k in range(first, stop):
             s = _class(m, k)
-            if m[s + x.ACTIVE] > 0 and f[s + x.RATE] < 0 and f[s + x.PATH_RATE] <= share * f[s + x.POOL_RATE]:
+            if m[s + x.ACTIVE] > 0 and f[s + x.RATE] < 0 and f[s + x.WEIGHT] <= share:
                 f[s + x.RATE] = f[s + x.PATH_RATE]
-                left -= m[s + x.ACTIVE] * f[s + x.PATH_RATE] / f[s + x.POOL_RATE]
+                left -= m[s + x.ACTIVE] * f[s + x.WEIGHT]
                 waiting -= m[s + x.ACTIVE]
                 limited = True
         if not limited:
@@ -60,33 +84,34 @@ def _fill_pool(m, f, kind):
 
 
 @kernel
-def _next_end(m, f):
+def _share_out(m, f, kind, now):
+    """The number of transfers of a class has changed: new rates for its pool, if the pool was or is the limit."""
+    first, stop = _pool_of(kind)
+    load = 0.0
+    for k in range(first, stop):
+        load += m[_class(m, k) + x.ACTIVE] * f[_class(m, k) + x.WEIGHT]
+    if load > 1.0 or m[_class(m, first) + x.POOL_FULL]:
+        for k in range(first, stop):
+            if k != kind:
+                _serve(m, f, k, now)
+        _fill_pool(m, f, first, stop)
+        m[_class(m, first) + x.POOL_FULL] = load > 1.0
+        for k in range(first, stop):
+            _plan_end(m, f, k)
+    else:
+        f[_class(m, kind) + x.RATE] = f[_class(m, kind) + x.PATH_RATE]
+        _plan_end(m, f, kind)
     end, which = NEVER, -1
     for k in range(CLASSES):
-        s = _class(m, k)
-        if m[s + x.ACTIVE] > 0:
-            wait = (f[_heap(m, k)] - f[s + x.SERVED]) / f[s + x.RATE]
-            time = m[x.SHARE_CLOCK] + np.int64(np.ceil(max(wait, 0.0)))
-            if time < end:
-                end, which = time, k
+        if m[_class(m, k) + x.CLASS_END] < end:
+            end, which = m[_class(m, k) + x.CLASS_END], k
     m[x.SHARE_END], m[x.SHARE_CLASS] = end, which
-
-
-@kernel
-def _serve(m, f, now):
-    passed = now - m[x.SHARE_CLOCK]
-    if passed > 0:
-        for k in range(CLASSES):
-            s = _class(m, k)
-            if m[s + x.ACTIVE] > 0:
-                f[s + x.SERVED] += passed * f[s + x.RATE]
-        m[x.SHARE_CLOCK] = now
 
 
 @kernel
 def begin(m, f, now, kind, nbytes, owner):
     """A transfer of ``nbytes`` begins."""
-    _serve(m, f, now)
+    _serve(m, f, kind, now)
     s, heap = _class(m, kind), _heap(m, kind)
     size = m[s + x.ACTIVE]
     if size == 0:
@@ -102,15 +127,14 @@ def begin(m, f, now, kind, nbytes, owner):
         size = parent
     f[heap + 2 * size] = target
     m[heap + 2 * size + 1] = owner
-    _fill_pool(m, f, kind)
-    _next_end(m, f)
+    _share_out(m, f, kind, now)
 
 
 @kernel
 def finish(m, f):
     """The transfer that ends next has ended, at ``m[SHARE_END]``; returns its owner."""
     now, kind = m[x.SHARE_END], m[x.SHARE_CLASS]
-    _serve(m, f, now)
+    _serve(m, f, kind, now)
     s, heap = _class(m, kind), _heap(m, kind)
     owner = m[heap + 1]
     f[s + x.SERVED] = max(f[s + x.SERVED], f[heap])
@@ -129,6 +153,5 @@ def finish(m, f):
         hole = child
     f[heap + 2 * hole] = target
     m[heap + 2 * hole + 1] = last
-    _fill_pool(m, f, kind)
-    _next_end(m, f)
+    _share_out(m, f, kind, now)
     return owner

@@ -25,8 +25,8 @@ from .codes import PIPE_COUNT
 # header: state of the orchestrator and of the run
 (
     AT, WAITING, ENDED, HEAP_PENDING, LAST_COMPLETE, COMPLETED, DRAINING, LOGGED, NEXT_EVENT, SUBMITTED, EVENT_COUNT,
-    INSERTIONS, DIRTY_COUNT, SHARE_CLOCK, SHARE_END, SHARE_CLASS,
-) = range(40, 56)
+    INSERTIONS, DIRTY_COUNT, SHARE_END, SHARE_CLASS,
+) = range(40, 55)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
@@ -38,14 +38,21 @@ NOT_WAITING, FOR_RING = -1, -2
 ) = range(64, 93)
 HEADER: Final = 96
 
-# a trace row
+# a trace row; what is read most comes first
 (
-    PIPE, NEXT, KIND, WORK, TAIL, SCALARS, CROSS_FIRST, CROSS_STOP, AWAITED, BARRIER, PATH, FIXED, BYTES, TRACE_ROW,
-    ISSUED,
-    START, END, CAUSE, ISSUE_CAUSE, CONTENDED, MISSED,
-) = range(21)
-ROW_DEPS: Final = 21
-ROW_WORDS: Final = ROW_DEPS + PIPE_COUNT
+    WHAT, NEXT, WORK, TAIL, SCALARS, LINK, ISSUED, START, END, CAUSE, ISSUE_CAUSE, FIXED, BYTES, CONTENDED, MISSED,
+) = range(15)
+ROW_DEPS: Final = 15                # rows to wait for, one per pipe at most, -1 after the last
+MAX_DEPS: Final = 5                 # a core has five pipes beside the one of the row
+ROW_WORDS: Final = ROW_DEPS + MAX_DEPS
+# WHAT: kind | pipe << PIPE_SHIFT | path << PATH_SHIFT, and flags
+PIPE_SHIFT: Final = 8
+PATH_SHIFT: Final = 16
+AWAITED: Final = 1 << 24            # a row of another core waits for this one
+BETWEEN_CORES: Final = 1 << 25      # moves a tile through lines of L2 that have no address
+HAS_CROSS: Final = 1 << 26          # LINK: list of rows of other cores to wait for, after their number
+AT_BARRIER: Final = 1 << 27         # LINK: barrier
+BYTE: Final = 255
 BY_START, BY_ISSUE = -1, -2        # causes other than a row
 
 # a subtask
@@ -98,5 +105,5 @@ BARRIER_WORDS: Final = 3
 LOG_WORDS: Final = 10
 
 # the sharing of memory: per class, then (target, owner) heaps
-(PATH_RATE, POOL_RATE, POOL, ACTIVE, SERVED, RATE) = range(6)
-SHARE_WORDS: Final = 6
+(PATH_RATE, POOL_RATE, WEIGHT, ACTIVE, SERVED, SERVED_AT, RATE, CLASS_END, POOL_FULL) = range(9)
+SHARE_WORDS: Final = 9
