@@ -110,7 +110,19 @@ def compile(  # noqa: A001 - the public name
     Raises ``ValueError`` for an unknown platform and for programs that do not fit the chip; it names the place.
     """
     from pypto.backend.platforms import BackendType, find_platform
+    from pypto.ir.pass_manager import refuse_conflicts
 
+    stated = {
+        "verification_level": verification_level,
+        "diagnostic_phase": diagnostic_phase,
+        "memory_planner": memory_planner,
+        "runtime": runtime,
+    }
+    refuse_conflicts("compile()", stated)
+    if not isinstance(program, ir.Program):
+        raise TypeError(
+            f"ir.compile takes an ir.Program (a @pl.program class or kernel.lower(...)), got {type(program).__name__}"
+        )
     if platform is not None:
         target = find_platform(platform)
         backend_type = target.backend_type
