@@ -64,9 +64,3 @@ def parse_attrs(raw: str) -> dict[str, int | str]:
 def is_device_attrs(raw: str) -> bool:
     """Whether attribute text puts a span on the device clock: the exact token ``clk=dev``, not a substring."""
     return DEVICE_TOKEN in raw.split()
-
-
-def is_cut_device_token(raw: str) -> bool:
-    """Whether attribute text ends inside ``clk=dev``, so that a cut record would read as a host span."""
-    last = raw.rsplit(None, 1)[-1] if raw.split() else ""
-    return bool(last) and last != DEVICE_TOKEN and DEVICE_TOKEN.startswith(last)

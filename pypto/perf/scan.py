@@ -39,8 +39,8 @@ from pypto.perf.fields import (
 from pypto.perf.intern import COUNT, USED, StringPool, intern_bytes
 from pypto.perf.kernel import kernel
 
-PID, TID, INV, DEPTH, TS, DUR, NAME, HID, ATTRS, HEAD = range(10)
-COLUMNS = 10
+PID, TID, INV, DEPTH, TS, DUR, NAME, HID, ATTRS, HEAD, DEVICE = range(11)
+COLUMNS = 11
 """Columns of a scanned row; ``INV`` holds the bits of an unsigned number, ``HEAD`` the offset of the head."""
 
 HEADS, PARSED, TORN, SKIPPED_VERSION, SKIPPED_QUOTED, NEXT, FLOOR, QUOTED_LINE = range(8)
@@ -56,6 +56,9 @@ _THREAD = text(b"][T0x")
 _KEYS = (text(b"pid="), text(b"tid="), text(b"inv="), text(b"hid="), text(b"depth="), text(b"name="))
 _TS = text(b"ts=")
 _DUR = text(b"dur=")
+_DEVICE_TOKEN = text(b"clk=dev")
+_DEVICE_NAME = text(b".device_wall")
+_HOST_CLOCK, _DEVICE_CLOCK, _CUT_CLOCK = range(3)
 _TIMING = text(b"[TIMING] ")
 _OTHER_LEVELS = (text(b"[DEBUG] "), text(b"[INFO] "), text(b"[WARN] "), text(b"[ERROR] "))
 _PID_KEY, _TID_KEY, _INV_KEY, _HID_KEY, _DEPTH_KEY, _NAME_KEY = _KEYS
@@ -232,6 +235,31 @@ def scan(buf, n, state, rows, torn, names, hids, attrs):
 
 
 @kernel
+def _clock(buf, first, last):
+    """The clock that attribute text names: the token ``clk=dev``, or a last token that was cut inside it."""
+    start = first
+    for i in range(first, last + 1):
+        if i < last and not (buf[i] == SPACE or 9 <= buf[i] <= 13 or 27 <= buf[i] <= 31):
+            continue
+        size = i - start
+        if 0 < size <= _DEVICE_TOKEN.size and starts(buf, start, i, _DEVICE_TOKEN[:size]):
+            if size == _DEVICE_TOKEN.size:
+                return _DEVICE_CLOCK
+            if i == last:
+                return _CUT_CLOCK
+        start = i + 1
+    return _HOST_CLOCK
+
+
+@kernel
+def _contains(buf, first, last, word):
+    for i in range(first, last - word.size + 1):  # noqa: SIM110 (no generators in a compiled function)
+        if starts(buf, i, last, word):
+            return True
+    return False
+
+
+@kernel
 def _room(pool):
     arena, ends, _, _, state = pool
     return state[COUNT] < ends.size and state[USED] + FIELD_BYTES <= arena.size
@@ -277,6 +305,10 @@ def _record(buf, i, n, head, floor, row, loss, names, hids, attrs):
     first, last = strip(buf, end, stop)
     if last - first > FIELD_BYTES:
         last = first + FIELD_BYTES
+    clock = _clock(buf, first, last)
+    if clock == _CUT_CLOCK or (clock == _HOST_CLOCK and _contains(buf, name, name_stop, _DEVICE_NAME)):
+        return -1
+    row[DEVICE] = clock
     row[PID], row[TID], row[INV], row[DEPTH] = pid, tid, np.int64(inv), depth
     row[TS], row[DUR], row[HEAD] = ts, dur, head
     row[NAME] = intern_bytes(buf, name, name_stop, *names)

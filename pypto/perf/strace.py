@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pypto.perf.grammar import ANCHOR, SENTINEL, decode_field, is_cut_device_token, is_device_attrs
+from pypto.perf.grammar import ANCHOR, SENTINEL, decode_field
 from pypto.perf.incarnation import incarnations
-from pypto.perf.marks import PoolMarks
 from pypto.perf.names import GENERATIONS
 from pypto.perf.source import PIECE_BYTES, Progress, Source, pieces
 from pypto.perf.table import AttrTexts, ClockAnchor, Sentinel, SpanTable, merge_codes
@@ -42,56 +41,29 @@ def read_strace(source: Source, *, progress: Progress | None = None, piece_bytes
     return reading.table()
 
 
-HOST, DEVICE, CUT_CLOCK = range(3)
-
-
-def _clock_of(raw: bytes) -> int:
-    """The clock that raw attribute text names, or that it was cut inside the name of the device clock."""
-    if b"clk" not in raw and not raw.endswith((b"c", b"cl")):
-        return HOST
-    text = raw.decode("utf-8", "replace").replace("\x1b", " ")
-    return DEVICE if is_device_attrs(text) else CUT_CLOCK if is_cut_device_token(text) else HOST
-
-
 @dataclass
 class _Reading:
     """What has been read so far; columns stay in pieces until the end."""
 
     scanner: Scanner  # type: ignore[name-defined]  # noqa: F821
-    columns: list[list[np.ndarray]] = field(default_factory=lambda: [[] for _ in range(9)])
+    columns: list[list[np.ndarray]] = field(default_factory=lambda: [[] for _ in range(10)])
     rows: int = 0
     anchors: list[ClockAnchor] = field(default_factory=list)
     sentinels: list[Sentinel] = field(default_factory=list)
     losses: Counter[tuple[int, int | None]] = field(default_factory=Counter)
 
-    def __post_init__(self) -> None:
-        self.device_names = PoolMarks(self.scanner.names, lambda raw: DEVICE if b".device_wall" in raw else HOST)
-        self.clocks = PoolMarks(self.scanner.attrs, _clock_of)
-
     def add(self, piece: bytearray) -> None:
         from pypto.perf import scan as layout
 
+        narrow = dict.fromkeys((layout.HID, layout.DEPTH, layout.NAME, layout.ATTRS), np.int32)
         rows, torn = self.scanner.scan(piece)
         for pid, inv_bits, known in torn.tolist():
             self.losses[pid, inv_bits % 2**64 if known else None] += 1
-        rows = self._without_cut_device_spans(rows)
         self._add_marks(piece, rows[:, layout.HEAD])
         order = (layout.PID, layout.TID, layout.INV, layout.HID, layout.DEPTH)
-        for chunks, at in zip(self.columns, (*order, layout.NAME, layout.TS, layout.DUR, layout.ATTRS)):
-            narrow = at in (layout.HID, layout.DEPTH, layout.NAME, layout.ATTRS)
-            chunks.append(rows[:, at].astype(np.int32 if narrow else np.int64))
+        for chunks, at in zip(self.columns, (*order, layout.NAME, layout.TS, layout.DUR, layout.ATTRS, layout.DEVICE)):
+            chunks.append(rows[:, at].astype(np.bool_ if at == layout.DEVICE else narrow.get(at, np.int64)))
         self.rows += len(rows)
-
-    def _without_cut_device_spans(self, rows: np.ndarray) -> np.ndarray:
-        """Drop records that were cut in front of or inside ``clk=dev``: they would read as host spans."""
-        from pypto.perf import scan as layout
-
-        name, attrs = self.device_names.of(rows[:, layout.NAME]), self.clocks.of(rows[:, layout.ATTRS])
-        cut = np.flatnonzero((attrs == CUT_CLOCK) | ((name == DEVICE) & (attrs != DEVICE)))
-        for at in cut.tolist():
-            self.losses[int(rows[at, layout.PID]), int(rows[at, layout.INV]) % 2**64] += 1
-        self.scanner.torn += len(cut)
-        return np.delete(rows, cut, axis=0) if len(cut) else rows
 
     def _add_marks(self, piece: bytearray, heads: np.ndarray) -> None:
         """Anchors and sentinels of a piece, each with the number of spans in front of it."""
@@ -107,7 +79,7 @@ class _Reading:
                 self.sentinels.append(Sentinel(kind, event, row))
 
     def table(self) -> SpanTable:
-        pid, tid, inv, hid, depth, name, ts, dur, attrs = (_joined(chunks) for chunks in self.columns)
+        pid, tid, inv, hid, depth, name, ts, dur, attrs, device = (_joined(chunks) for chunks in self.columns)
         scanner = self.scanner
         name, names = merge_codes(name, [decode_field(raw) for raw in scanner.names])
         hid, hids = merge_codes(hid, [raw.decode().lower() for raw in scanner.hids])
@@ -124,10 +96,11 @@ class _Reading:
             ts=ts,
             dur=dur,
             attrs=attrs.astype(np.int32, copy=False),
+            is_device=device.astype(bool, copy=False),
             incarnation=incarnations(pid, unsigned, ts, dur, is_root, self.anchors),
             names=names,
             hids=hids,
-            attr_texts=AttrTexts(scanner.attrs, self.clocks.all() == DEVICE),
+            attr_texts=AttrTexts(scanner.attrs),
             heads=scanner.heads,
             torn=scanner.torn,
             skipped=scanner.skipped_version + scanner.skipped_quoted,

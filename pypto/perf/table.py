@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pypto.perf.grammar import is_device_attrs
 from pypto.perf.names import GENERATIONS, RunNames, names_in
 from pypto.perf.span import TraceSpan
 
@@ -18,14 +17,10 @@ if TYPE_CHECKING:
 
 
 class AttrTexts(Sequence[str]):
-    """Raw attribute texts by code, decoded when asked for: a log may hold one per span.
+    """Raw attribute texts by code, decoded when asked for: a log may hold one per span."""
 
-    ``on_device`` says per code whether the text holds the token ``clk=dev``.
-    """
-
-    def __init__(self, raw: Sequence[bytes], on_device: np.ndarray) -> None:
+    def __init__(self, raw: Sequence[bytes]) -> None:
         self._raw = raw
-        self.on_device = on_device
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -63,7 +58,8 @@ class SpanTable:
     """Spans of one log in line order, columnar (``profiling.md`` 1.3, 1.5).
 
     ``pid``, ``tid``, ``ts`` and ``dur`` are int64 (ns), ``inv`` uint64, ``depth`` int32; ``name``, ``hid`` and
-    ``attrs`` are int32 codes into ``names``, ``hids`` and ``attr_texts``. ``incarnation`` (int32) counts the processes
+    ``attrs`` are int32 codes into ``names``, ``hids`` and ``attr_texts``; ``is_device`` (bool) marks the device clock,
+    whose origin is the invocation's own (1.9). ``incarnation`` (int32) counts the processes
     that one pid stood for, from 0. ``heads == parsed + torn + skipped`` holds for every input.
     """
 
@@ -76,6 +72,7 @@ class SpanTable:
     ts: np.ndarray
     dur: np.ndarray
     attrs: np.ndarray
+    is_device: np.ndarray
     incarnation: np.ndarray
     names: list[str]
     hids: list[str]
@@ -94,13 +91,6 @@ class SpanTable:
 
     def __len__(self) -> int:
         return len(self.pid)
-
-    @cached_property
-    def is_device(self) -> np.ndarray:
-        """bool per span: on the device clock, whose origin is the invocation's own (1.9)."""
-        texts = self.attr_texts
-        flags = texts.on_device if isinstance(texts, AttrTexts) else np.array([is_device_attrs(t) for t in texts], bool)
-        return flags[self.attrs] if len(self) else np.zeros(0, bool)
 
     @property
     def end(self) -> np.ndarray:
@@ -166,7 +156,7 @@ class SpanTable:
 
     def select(self, rows: np.ndarray) -> SpanTable:
         """The given rows as a table of their own; tallies and warnings stay those of the whole log."""
-        columns = ("pid", "tid", "inv", "hid", "depth", "name", "ts", "dur", "attrs", "incarnation")
+        columns = ("pid", "tid", "inv", "hid", "depth", "name", "ts", "dur", "attrs", "is_device", "incarnation")
         return replace(self, **{column: getattr(self, column)[rows] for column in columns})
 
     def to_pandas(self) -> pd.DataFrame:
@@ -207,6 +197,7 @@ class SpanTable:
             ts=np.array([s.ts for s in spans], np.int64),
             dur=np.array([s.dur for s in spans], np.int64),
             attrs=attrs[0],
+            is_device=np.array([s.is_device for s in spans], bool),
             incarnation=np.zeros(len(spans), np.int32),
             names=names[1],
             hids=hids[1],
