@@ -134,16 +134,21 @@ def _emit_call(emitter: Emitter, instruction: Instruction, row: Row, attributes:
     _check_kernel(emitter, instruction, row, dtypes)
     if attributes.get("atomic"):
         emitter.facts.add("atomic")
+    tensor = _gm_tensor(emitter, instruction, row)
+    window = _window(row, instruction) if tensor else []
     start = emitter.emit(
         opcodes.CALL,
-        7 + len(words),
+        7 + len(words) + len(window),
         emitter.index_of(instruction),
         0,
         _work_tile(emitter, instruction, row),
-        _gm_tensor(emitter, instruction, row),
+        tensor,
         len(words),
         *words,
+        *window,
     )
+    if window and window[0] < 0:
+        emitter.facts.add("unlisted")
     emitter.calls.append(Call(row, dtypes, start + 3))
 
 
@@ -197,6 +202,21 @@ def _scalar_word(
     dtype = dtypes[row.index[operand.like]]
     assert dtype is not None
     return emitter.number(instruction, value, place, dtype)
+
+
+def _window(row: Row, instruction: Instruction) -> list[int]:
+    """Where the argument block holds the window of GM that a kernel touches; see ``opcodes.CALL``."""
+    if "offsets" not in row.index or "valid" not in row.index:
+        return [-1, 0, 0, 0]
+    starts, at = [], 0
+    for index, operand in enumerate(row.operands):
+        starts.append(at)
+        value = instruction.operands[index]
+        at += 1 + len(value) if operand.kind == "list" and isinstance(value, tuple) else 1
+    offsets, extents = row.index["offsets"], row.index["valid"]
+    axes = instruction.operands[offsets]
+    writes = any(operand.kind == "tensor" and operand.access != "in" for operand in row.operands)
+    return [len(axes) if isinstance(axes, tuple) else -1, starts[offsets] + 1, starts[extents] + 1, int(writes)]
 
 
 def _work_tile(emitter: Emitter, instruction: Instruction, row: Row) -> int:

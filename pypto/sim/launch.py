@@ -7,6 +7,7 @@ been on the chip is recorded for the timing engine.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from pypto.sim.external import StandIn, call_stand_in
 from pypto.sim.faults import ExecutionError, OutOfBoundsError, where
 from pypto.sim.frames import Core, Frame, Trace
 from pypto.sim.memory import Allocations, Heap, memory_view
+from pypto.sim.parallel import WORTHWHILE_S, Blocks, Span, independent, run_parts
 from pypto.sim.recorder import Recorder
 from pypto.sim.recording import (
     ALLOC,
@@ -278,21 +280,43 @@ class Launch:
         lanes = sum(len(member.cores) for member in plan.members)
         return self.clusters * 2 // lanes if vector_only else self.clusters
 
-    def _run_apart(self, plan: TaskPlan, values: Words, blocks: int) -> None:
+    def _run_apart(self, plan: TaskPlan, values: Words, count: int) -> None:
         """Blocks that wait for nobody, one after the other."""
-        core, trace, recorder = self.workspace.cores[0], self.workspace.trace, self.recorder
-        frames = core.frames([member.program for member in plan.members])
+        trace, number = self.workspace.trace, self.recorder.program
+        frames = self.workspace.cores[0].frames([member.program for member in plan.members])
         seats = [
-            (member.places, frame, recorder.program(member.program), index)
+            (Blocks(member.places, values, count, core, self.record), frame, number(member.program))
             for member, frame in zip(plan.members, frames)
-            for index in member.cores
+            for core in member.cores
         ]
-        for block in range(blocks):
-            for places, frame, number, index in seats:
-                first = trace.used
-                frame.start(places, values, block, blocks, index, record=self.record)
-                frame.finish(trace, self.allocations)
-                recorder.subtasks.append((number, block, max(index - 1, 0), first, trace.used))
+        if len(seats) == 1 and count > 2 and self.threads > 1 and frames[0].program.listable:
+            self._run_blocks(*seats[0])
+            return
+        for block in range(count):
+            for blocks, frame, program in seats:
+                self._note(program, blocks, blocks.run(frame, trace, self.allocations, block, block + 1), 0)
+
+    def _run_blocks(self, blocks: Blocks, frame: Frame, program: int) -> None:
+        """Blocks of one program: the first, then the others on several threads if that pays and changes nothing."""
+        trace = self.workspace.trace
+        start_s = time.perf_counter()
+        self._note(program, blocks, blocks.run(frame, trace, self.allocations, 0, 1), 0)
+        left_s = (time.perf_counter() - start_s) * (blocks.count - 1)
+        if left_s < WORTHWHILE_S or not independent(blocks, frame, self.workspace.tensor_map.bases):
+            self._note(program, blocks, blocks.run(frame, trace, self.allocations, 1, blocks.count), 0)
+            return
+        cores = self.workspace.at_least(min(self.threads, blocks.count - 1))
+        frames = [core.frame(frame.program) for core in cores[: min(self.threads, blocks.count - 1)]]
+        for part, spans in run_parts(blocks, frames, self.allocations, 1):
+            offset = trace.used
+            trace.append(part)
+            self._note(program, blocks, spans, offset)
+
+    def _note(self, program: int, blocks: Blocks, spans: list[Span], offset: int) -> None:
+        """Record subtasks whose trace rows start at ``offset``."""
+        lane, subtasks = max(blocks.core - 1, 0), self.recorder.subtasks
+        for block, first, stop in spans:
+            subtasks.append((program, block, lane, offset + first, offset + stop))
 
     def _run_together(self, plan: TaskPlan, values: Words, chosen: Sequence[int], blocks: int) -> None:
         members = sum(len(member.cores) for member in plan.members)

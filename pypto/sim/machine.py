@@ -15,6 +15,7 @@ import numpy as np
 from pypto.sim import crosscore, layout
 from pypto.sim import opcodes as op
 from pypto.sim.entry import compiled_entry
+from pypto.sim.footprint import ENTRY_WORDS, list_element, list_window
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import (
     as_float,
@@ -195,7 +196,7 @@ def _run(words):
     pc = frame[op.PC]
     scalars = frame[op.SCALARS]
     row = frame[op.ROWS]
-    recording = frame[op.RECORD] != 0
+    recording, listing = frame[op.RECORD] == op.TRACE, frame[op.RECORD] == op.LIST
     status = op.FAULTED
     while True:
         operation = code[pc]
@@ -204,6 +205,14 @@ def _run(words):
                 status = _stop(frame, op.TRACE_FULL, pc, 0)
                 break
             count = code[pc + 6]
+            if listing:
+                if code[pc + 5] != 0:
+                    if list_window(frame, code, pc, trace + row * 8 * ENTRY_WORDS) != 0:
+                        status = _stop(frame, op.UNKNOWN, pc, code[pc + 2])
+                        break
+                    row += 1
+                pc += code[pc + 1]
+                continue
             frame[op.ARGUMENTS] = frame[op.ARGUMENTS + 1] = frame[op.ARGUMENTS + 2] = frame[op.ARGUMENTS + 3] = 0
             for index in range(count):
                 word = code[pc + 7 + index]
@@ -325,7 +334,10 @@ def _run(words):
                 status = _fault(frame, layout.OUTSIDE_TENSOR, pc, code[pc + 3])
                 break
             dtype = frame[tensor + layout.TENSOR_DTYPE]
-            if operation == op.LOAD_TENSOR:
+            if listing:
+                list_element(frame, tensor, address, trace + row * 8 * ENTRY_WORDS)
+                row += 1
+            elif operation == op.LOAD_TENSOR:
                 frame[code[pc + 1]] = load_element(address, dtype, nibble)
             else:
                 store_element(address, dtype, nibble, frame[code[pc + 1]])
@@ -346,7 +358,9 @@ def _run(words):
             if address == -1:
                 status = _fault(frame, layout.OUTSIDE_TILE, pc, code[pc + 3])
                 break
-            if operation == op.LOAD_TILE:
+            if listing:
+                pass
+            elif operation == op.LOAD_TILE:
                 frame[code[pc + 1]] = load_element(address, frame[tile + layout.TILE_DTYPE], -1)
             else:
                 store_element(address, frame[tile + layout.TILE_DTYPE], -1, frame[code[pc + 1]])
@@ -397,6 +411,9 @@ def _run(words):
             break
         elif op.PUSH <= operation <= op.NOTE:
             scalars -= 1
+            if listing:
+                pc += code[pc + 1]
+                continue
             if row >= capacity:
                 status = _stop(frame, op.TRACE_FULL, pc, 0)
                 break
@@ -427,4 +444,5 @@ def _run(words):
 @cache
 def interpreter() -> Any:
     """The compiled interpreter as a function of one address (releases the GIL), compiled on first use."""
-    return compiled_entry("machine", _run, ("machine", "opcodes", "layout", "native", "scalars", "views", "crosscore"))
+    sources = ("machine", "opcodes", "layout", "native", "scalars", "views", "crosscore", "footprint", "dependencies")
+    return compiled_entry("machine", _run, sources)
