@@ -6,7 +6,7 @@ A worker has one for each life, from ``init()`` to ``close()``.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pypto.backend.platforms import SIM_CLUSTERS, Platform
 from pypto.runtime import log_config, markers
@@ -20,10 +20,19 @@ from pypto.runtime.task_runtime import Sizing, sizing
 from pypto.runtime.timing_memo import timing_memo
 
 if TYPE_CHECKING:
+    from pypto.sim.chips import Chip
     from pypto.sim.recording import Recording
     from pypto.sim.timing import DeviceState, Timeline
 
 RUNTIMES: Final = (DEFAULT_RUNTIME,)
+
+
+class Timed(NamedTuple):
+    """A timeline with the chip it holds for and the state it started from (``None``: cold)."""
+
+    timeline: Timeline
+    chip: Chip
+    state_before: DeviceState | None
 
 
 class ChipDevice:
@@ -96,13 +105,11 @@ class ChipDevice:
         self.clock.advance(ARENA_REUSE_NS if cached else ARENA_BUILD_NS)
         self._arena = sizing
 
-    def time(self, chip_callable: ChipCallable, recording: Recording, sizing: Sizing) -> Timeline:
+    def time(self, chip_callable: ChipCallable, recording: Recording, sizing: Sizing) -> Timed:
         """When everything in ``recording`` happened, given what the launches before it left in the caches."""
-        from pypto.sim.timing import DeviceState
-
-        memo = timing_memo(self.platform.chip, sizing)
-        timeline, self._state = memo.time(chip_callable.digest, recording, self._state or DeviceState())
-        return timeline
+        memo, before = timing_memo(self.platform.chip, sizing), self._state
+        timeline, self._state = memo.time(chip_callable.digest, recording, before)
+        return Timed(timeline, memo.chip, before)
 
     def close(self) -> None:
         """Give all memory back."""

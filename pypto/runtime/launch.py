@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto.runtime import markers
 from pypto.runtime.arguments import Argument, Slot
@@ -25,16 +25,42 @@ from pypto.runtime.spans import (
 from pypto.runtime.task_runtime import Sizing, sizing
 
 if TYPE_CHECKING:
+    from pypto.sim.chips import Chip
     from pypto.sim.recording import Recording
-    from pypto.sim.timing import Timeline
+    from pypto.sim.timing import DeviceState, Timeline
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Launched:
-    """What is known of a launch afterwards: nothing on a values-only platform, unless diagnostics were asked for."""
+    """What is known of a launch afterwards: nothing on a values-only platform, unless diagnostics were asked for.
+
+    ``state_before`` is what earlier launches had left in the caches of ``chip``.
+    """
 
     recording: Recording | None = None
     timeline: Timeline | None = None
+    chip: Chip | None = None
+    state_before: DeviceState | None = None
+
+    @property
+    def known_recording(self) -> Recording:
+        return _known(self.recording)
+
+    @property
+    def known_timeline(self) -> Timeline:
+        return _known(self.timeline)
+
+    @property
+    def known_chip(self) -> Chip:
+        return _known(self.chip)
+
+
+def _known(part: T | None) -> T:
+    if part is None:
+        raise RuntimeError("the launch was not recorded")
+    return part
 
 
 def launch(
@@ -112,9 +138,9 @@ def _run(
     )
     if execution.recording is None:
         return Launched()
-    timeline = device.time(chip_callable, execution.recording, size)
-    device.clock.advance(timeline.device_wall_ns + device.host.drain_ns)
-    return Launched(execution.recording, timeline)
+    timed = device.time(chip_callable, execution.recording, size)
+    device.clock.advance(timed.timeline.device_wall_ns + device.host.drain_ns)
+    return Launched(execution.recording, timed.timeline, timed.chip, timed.state_before)
 
 
 def _validate(device: ChipDevice, operands: Operands) -> None:

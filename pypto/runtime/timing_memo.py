@@ -53,22 +53,22 @@ class TimingMemo:
     """Timelines of the most recent distinct launches on one chip."""
 
     def __init__(self, chip: Chip, capacity: int = CAPACITY):
-        self._chip = chip
+        self.chip = chip
         self._capacity = capacity
         self._known: OrderedDict[tuple[str, bytes, bytes], tuple[Timeline, DeviceState]] = OrderedDict()
 
-    def time(self, program: str, recording: Recording, state: DeviceState) -> tuple[Timeline, DeviceState]:
-        """The timeline of ``recording`` from ``state``, and the state it leaves; ``state`` is not changed.
+    def time(self, program: str, recording: Recording, state: DeviceState | None) -> tuple[Timeline, DeviceState]:
+        """The timeline of ``recording`` from ``state`` (``None``: cold), and the state it leaves.
 
-        ``program`` is the content hash of the callable that was recorded.
+        ``program`` is the content hash of the callable that was recorded. ``state`` is not changed.
         """
-        from pypto.sim.timing import time_recording
-
-        key = (program, recording_digest(recording), state.digest())
+        key = (program, recording_digest(recording), b"" if state is None else state.digest())
         found = self._known.pop(key, None)
         if found is None:
-            after = state.copy()
-            found = (time_recording(recording, self._chip, after), after)
+            from pypto.sim.timing import DeviceState, time_recording
+
+            after = DeviceState() if state is None else state.copy()
+            found = (time_recording(recording, self.chip, after), after)
             if len(self._known) >= self._capacity:
                 self._known.popitem(last=False)
         self._known[key] = found

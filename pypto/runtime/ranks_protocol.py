@@ -1,0 +1,125 @@
+"""What the parent and a rank say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.int64]
+
+
+def _no_rows() -> Words:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class TensorWords:
+    """A tensor of a dispatch: host or device address, ``context`` of a window (0: none)."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: int  # dtype code
+    resident: bool
+    context: int = 0
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One chip program to run: ``number`` within the run, ``index`` among the dispatches of its rank."""
+
+    number: int
+    index: int
+    program: int
+    arguments: tuple[TensorWords | int | float, ...]
+    config: Any
+    run: int
+    place: str
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What a dispatch told other ranks and waited for, by trace row, in program order (:mod:`pypto.sim.distributed`)."""
+
+    notify_row: Words = field(default_factory=_no_rows)
+    notify_cell: Words = field(default_factory=_no_rows)
+    notify_rank: Words = field(default_factory=_no_rows)
+    notify_value: Words = field(default_factory=_no_rows)
+    notify_sets: Words = field(default_factory=_no_rows)
+    wait_row: Words = field(default_factory=_no_rows)
+    wait_cell: Words = field(default_factory=_no_rows)
+    wait_expected: Words = field(default_factory=_no_rows)
+    wait_comparison: Words = field(default_factory=_no_rows)
+    order: Words = field(default_factory=_no_rows)
+    """Notifies (their position) and waits (-1 - their position) as they ran."""
+    remote_row: Words = field(default_factory=_no_rows)
+    remote_peer: Words = field(default_factory=_no_rows)
+    remote_bytes: Words = field(default_factory=_no_rows)
+    remote_writes: Words = field(default_factory=_no_rows)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A dispatch has run; with a device clock: what its timing needs."""
+
+    number: int
+    digest: bytes = b""
+    before_ns: int = 0
+    after_ns: int = 0
+    signals: Signals | None = None
+    finished_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A dispatch raised."""
+
+    number: int
+    kind: str
+    text: str
+    trace: str
+
+
+@dataclass(frozen=True)
+class Abandoned:
+    """A dispatch was given up because the run failed elsewhere."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A dispatch waits: (address, expected, comparison) per block, and what to say about each."""
+
+    number: int
+    asleep: int
+    waits: tuple[tuple[int, int, int], ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TimeIt:
+    """Times of the dispatches of the run: per dispatch, when its waits end and how long its remote transfers take (ps)."""
+
+    dispatches: tuple[int, ...]
+    until: tuple[Words, ...]
+    work: tuple[Words, ...]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Per dispatch: device wall (ns), end of every notify and start of every remote transfer (ps from the wall's start)."""
+
+    walls_ns: tuple[int, ...]
+    notify_end: tuple[Words, ...]
+    remote_start: tuple[Words, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Write the markers of these dispatches, whose launches start at these times."""
+
+    dispatches: tuple[int, ...]
+    start_ns: tuple[int, ...]

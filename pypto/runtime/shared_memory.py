@@ -1,0 +1,78 @@
+"""Memory that a process and the children it forks share: no name, so nothing can be left behind.
+
+A region is mapped before the ranks are forked and has the same address in all of them. Pages are committed when they
+are first touched, so a region may be far larger than what is used of it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT: Final = 512
+_PAGE: Final = mmap.PAGESIZE
+_NORESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0)
+
+
+class SharedRegion:
+    """``size`` bytes shared with every process forked later, handed out in aligned pieces."""
+
+    def __init__(self, size: int, purpose: str):
+        self.size, self.purpose = size, purpose
+        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE
+        self._map: mmap.mmap | None = mmap.mmap(-1, size, flags=flags)
+        self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
+        self.base = ctypes.addressof(self._anchor)
+        self._free: list[tuple[int, int]] = [(self.base, size)]  # (address, bytes), by address
+
+    def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> int:
+        """Address of ``nbytes`` bytes; ``MemoryError`` when the region has no such piece."""
+        size = -(-max(nbytes, 1) // alignment) * alignment
+        for index, (address, room) in enumerate(self._free):
+            skip = -address % alignment
+            if room >= size + skip:
+                rest = [(address, skip)] if skip else []
+                if room > size + skip:
+                    rest.append((address + skip + size, room - size - skip))
+                self._free[index:index + 1] = rest
+                return address + skip
+        raise MemoryError(f"no {nbytes} bytes are left of the {self.size} bytes of {self.purpose}")
+
+    def release(self, address: int, nbytes: int, alignment: int = ALIGNMENT) -> None:
+        """Give a piece back, and its whole pages to the system."""
+        size = -(-max(nbytes, 1) // alignment) * alignment
+        self._discard(address, size)
+        at = bisect.bisect(self._free, (address, 0))
+        self._free.insert(at, (address, size))
+        for left in (at, at - 1):
+            if 0 <= left < len(self._free) - 1 and sum(self._free[left]) == self._free[left + 1][0]:
+                self._free[left:left + 2] = [(self._free[left][0], self._free[left][1] + self._free[left + 1][1])]
+
+    def _discard(self, address: int, size: int) -> None:
+        first = -(-(address - self.base) // _PAGE) * _PAGE
+        last = (address - self.base + size) // _PAGE * _PAGE
+        if self._map is not None and last > first and hasattr(mmap, "MADV_REMOVE"):
+            self._map.madvise(mmap.MADV_REMOVE, first, last - first)
+
+    def view(self, address: int, nbytes: int) -> NDArray[np.uint8]:
+        """``uint8[nbytes]`` over a piece."""
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+    def words(self, address: int, count: int) -> NDArray[np.int64]:
+        """``int64[count]`` over a piece."""
+        return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(address))
+
+    def close(self) -> None:
+        """Unmap; nothing may use the memory any more."""
+        self._anchor = None
+        if self._map is not None:
+            mapped, self._map = self._map, None
+            try:
+                mapped.close()
+            except BufferError:  # a view is still alive: the mapping goes when the last one does
+                pass
