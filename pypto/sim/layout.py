@@ -1,4 +1,4 @@
-"""Word layouts shared by the assembler, the machine, the tile kernels and the timing engine (docs/architecture.md 2, 4)."""
+"""Word layouts shared by assembler, machine, tile kernels and timing engine (docs/architecture.md 2, 4)."""
 
 from __future__ import annotations
 
