@@ -59,6 +59,13 @@ def _rehash(hashes, count, slots):
         slots[at] = code
 
 
+def grown(array: np.ndarray, size: int, used: int) -> np.ndarray:
+    """A longer array with the same first ``used`` rows; the rest holds nothing in particular."""
+    longer = np.empty((size, *array.shape[1:]), array.dtype)
+    longer[:used] = array[:used]
+    return longer
+
+
 class StringPool:
     """Distinct byte strings in order of first appearance; arrays are public because the scan kernel fills them."""
 
@@ -91,9 +98,10 @@ class StringPool:
     def make_room(self, arena_bytes: int) -> None:
         """Grow until one more string of ``arena_bytes`` fits."""
         if self.state[USED] + arena_bytes > self.arena.size:
-            self.arena = np.resize(self.arena, max(2 * self.arena.size, int(self.state[USED]) + arena_bytes))
+            size = max(2 * self.arena.size, int(self.state[USED]) + arena_bytes)
+            self.arena = grown(self.arena, size, int(self.state[USED]))
         if len(self) + 1 > self.ends.size:
-            self.ends = np.resize(self.ends, 2 * self.ends.size)
-            self.hashes = np.resize(self.hashes, 2 * self.hashes.size)
+            self.ends = grown(self.ends, 2 * self.ends.size, len(self))
+            self.hashes = grown(self.hashes, 2 * self.hashes.size, len(self))
             self.slots = np.full(2 * self.ends.size, -1, np.int64)
             _rehash(self.hashes, len(self), self.slots)

@@ -36,7 +36,7 @@ from pypto.perf.fields import (
     strip,
     text,
 )
-from pypto.perf.intern import COUNT, USED, StringPool, intern_bytes
+from pypto.perf.intern import COUNT, USED, StringPool, grown, intern_bytes
 from pypto.perf.kernel import kernel
 
 PID, TID, INV, DEPTH, TS, DUR, NAME, HID, ATTRS, HEAD, DEVICE = range(11)
@@ -45,6 +45,10 @@ COLUMNS = 11
 
 HEADS, PARSED, TORN, SKIPPED_VERSION, SKIPPED_QUOTED, NEXT, FLOOR, QUOTED_LINE = range(8)
 """Positions in the state vector: four tallies, where to go on, and what the previous head left behind."""
+
+SHORTEST_RECORD = len(b"[STRACE] v=1 pid=1 tid=1 inv=1 hid=1 depth=1 name=a ts=1 dur=1")
+TORN_ROWS, POOL_ROOM = 1, 2
+"""Why a scan stopped before the end: no room for another torn row, or in a string pool."""
 
 FIELD_BYTES = 4096
 """No name, hid or attribute text longer than this belongs to a record (the emitter stops at 512 bytes)."""
@@ -196,7 +200,8 @@ def _next_head(buf, i, n):
 def scan(buf, n, state, rows, torn, names, hids, attrs):
     """Read records of ``buf[:n]`` from ``state[NEXT]`` on into ``rows`` and ``torn``; 0 when the buffer is done.
 
-    Returns a positive number when the caller must make room and call again: 1 rows, 2 torn rows, 3 a string pool.
+    Returns ``TORN_ROWS`` or ``POOL_ROOM`` when the caller must make room and call again. ``rows`` must hold a row for
+    every ``SHORTEST_RECORD`` bytes.
     ``torn`` rows hold pid (-1 unknown), invocation bits and whether the invocation is known.
     """
     while True:
@@ -205,12 +210,10 @@ def scan(buf, n, state, rows, torn, names, hids, attrs):
             state[NEXT] = n
             return 0
         parsed, lost = state[PARSED], state[TORN]
-        if parsed >= rows.shape[0]:
-            return 1
         if lost >= torn.shape[0]:
-            return 2
+            return TORN_ROWS
         if not (_room(names) and _room(hids) and _room(attrs)):
-            return 3
+            return POOL_ROOM
         floor = state[FLOOR]
         quoted = _is_quoted(buf, head, floor, state[QUOTED_LINE] != 0)
         state[HEADS] += 1
@@ -330,12 +333,12 @@ class Scanner:
         """Rows of the records of ``piece`` (int64, one column per constant above) and of its torn heads."""
         buffer = np.frombuffer(piece, np.uint8) if piece else np.empty(0, np.uint8)
         state = np.zeros(8, np.int64)
-        rows = np.empty((piece.count(b"[STRACE]"), COLUMNS), np.int64)
+        rows = np.empty((len(piece) // SHORTEST_RECORD + 1, COLUMNS), np.int64)
         torn = np.empty((64, 3), np.int64)
         pools = (self.names, self.hids, self.attrs)
         while wanted := scan(buffer, len(piece), state, rows, torn, *(pool.arrays for pool in pools)):
-            if wanted == 2:
-                torn = np.resize(torn, (2 * len(torn), 3))
+            if wanted == TORN_ROWS:
+                torn = grown(torn, 2 * len(torn), len(torn))
             for pool in pools:
                 pool.make_room(FIELD_BYTES)
         self.heads += int(state[HEADS])
