@@ -15,6 +15,7 @@ from pypto.ir.instructions import INSTRUCTIONS
 from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.call_code import emit_tile_instruction
+from pypto.sim.distributed_code import RANK_INSTRUCTIONS
 from pypto.sim.emitter import Emitter, Symbol, tile_bytes
 from pypto.sim.initialised import writes_before_reads
 from pypto.sim.program_record import program_record
@@ -138,6 +139,9 @@ class _Assembler:
         base = name.partition(".")[0]
         if base in SCALAR_INSTRUCTIONS:
             SCALAR_INSTRUCTIONS[base](self.emitter, instruction)
+        elif base in RANK_INSTRUCTIONS:
+            self.emitter.facts.add("ranks")
+            RANK_INSTRUCTIONS[base](self.emitter, instruction)
         elif name in INSTRUCTIONS:
             if self.unit.core is None:
                 self.emitter.complain(
@@ -157,6 +161,7 @@ class _Assembler:
             known = (
                 *INSTRUCTIONS,
                 *SCALAR_INSTRUCTIONS,
+                *RANK_INSTRUCTIONS,
                 *REQUEST_INSTRUCTIONS,
                 "break",
                 "continue",
@@ -303,7 +308,8 @@ def assemble(unit: Unit, text: str = "", file: str = "<text>") -> TileProgram:
         transfers=tuple(emitter.transfers),
         waits="waits" in emitter.facts,
         spans_blocks="spans_blocks" in emitter.facts,
-        listable=not emitter.facts & {"reads_memory", "unlisted", "waits", "atomic"},
+        signals="signals" in emitter.facts,
+        listable=not emitter.facts & {"reads_memory", "unlisted", "waits", "atomic", "ranks", "signals"},
         calls=tuple(emitter.calls),
         clears=not writes_before_reads(unit),
         names={emitter.offsets[name]: name for name in symbols},

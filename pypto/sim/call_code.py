@@ -10,6 +10,7 @@ from pypto.ir.instructions.table import Attribute as AttributeRow
 from pypto.ir.instructions.table import Instruction as Row
 from pypto.ir.instructions.table import Operand as OperandRow
 from pypto.sim import crosscore, opcodes
+from pypto.sim.distributed_code import SIGNALS, emit_signal
 from pypto.sim.emitter import Emitter, float_word, show, tile_bytes
 from pypto.sim.scalar_code import TENSORS
 from pypto.sim.syntax import Instruction, Register, TensorParameter, Tile
@@ -239,6 +240,9 @@ def _emit_machine_instruction(emitter: Emitter, instruction: Instruction, row: R
     name = row.mnemonic
     if name in _QUEUES:
         _emit_queue(emitter, instruction, row, attributes)
+        return
+    if name in SIGNALS:
+        emit_signal(emitter, instruction, attributes)
         return
     head = (0, emitter.index_of(instruction), 0)
     if name == "sync_set" or name == "sync_wait":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,23 +34,18 @@ class Seat:
 
 @dataclass
 class Channels:
-    """Cross-core state of the clusters of one task; queues sized by what its programs push."""
+    """Cross-core state of the clusters of one task; queues sized by what its programs push. Reused by later blocks."""
 
     clusters: list[Words] = field(default_factory=list)
+    _fresh: list[Words] = field(default_factory=list)
     launch: Words = field(default_factory=lambda: np.zeros(crosscore.LAUNCH_WORDS, np.int64))
     _data: list[NDArray[np.uint8]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, plan: TaskPlan, blocks: int, together: int) -> Channels:
-        """State for ``together`` clusters that run at once, of a launch of ``blocks``."""
+    def of(cls, plan: TaskPlan, together: int) -> Channels:
+        """State for ``together`` clusters that run at once."""
         channels = cls()
-        lanes = sum(core > 0 for member in plan.members for core in member.cores)
-        cubes = sum(core == 0 for member in plan.members for core in member.cores)
-        channels.launch[crosscore.PARTICIPANTS : crosscore.PARTICIPANTS + 3] = (
-            max(blocks * lanes, 1),
-            max(blocks * cubes, 1),
-            max(blocks * (lanes + cubes), 1),
-        )
+        lanes, cubes = _sides(plan)
         transfers = [transfer for member in plan.members for transfer in member.program.transfers]
         for _ in range(together):
             cluster = np.zeros(crosscore.CLUSTER_WORDS, np.int64)
@@ -58,7 +53,17 @@ class Channels:
             cluster[crosscore.LANES], cluster[crosscore.HAS_CUBE] = lanes, cubes
             channels._add_queues(cluster, transfers)
             channels.clusters.append(cluster)
+            channels._fresh.append(cluster.copy())
         return channels
+
+    def reset(self, plan: TaskPlan, blocks: int) -> None:
+        """Back to the start, for a launch of ``blocks``."""
+        lanes, cubes = _sides(plan)
+        participants = (blocks * lanes, blocks * cubes, blocks * (lanes + cubes))
+        self.launch[:] = 0
+        self.launch[crosscore.PARTICIPANTS : crosscore.PARTICIPANTS + 3] = np.maximum(participants, 1)
+        for cluster, fresh in zip(self.clusters, self._fresh):
+            cluster[:] = fresh
 
     def _add_queues(self, cluster: Words, transfers: Sequence[Transfer]) -> None:
         sizes: dict[tuple[int, int], int] = {}
@@ -77,22 +82,28 @@ class Channels:
                 cluster[at + crosscore.DATA] = -(-data.ctypes.data // 64) * 64
 
 
+def _sides(plan: TaskPlan) -> tuple[int, int]:
+    """Vector lanes and cube cores of one block."""
+    cores = [core for member in plan.members for core in member.cores]
+    return sum(core > 0 for core in cores), sum(core == 0 for core in cores)
+
+
 def run_crew(
     plan: TaskPlan,
     values: Words,
-    blocks: Iterable[int],
+    chosen: Sequence[int],
     total: int,
     cores: Sequence[Core],
     allocations: Allocations,
+    channels: Channels,
     *,
     record: bool,
 ) -> list[Seat]:
-    """Run ``blocks`` (of ``total``) at once, each member on a core of its own; returns the seats in order.
+    """Run the blocks ``chosen`` (of ``total``) at once, each member on a core of its own; returns the seats in order.
 
     ``DeadlockError`` when every block that is not done waits.
     """
-    chosen = list(blocks)
-    channels = Channels.of(plan, total, len(chosen))
+    channels.reset(plan, total)
     free = iter(cores)
     seats = []
     for number, block in enumerate(chosen):
@@ -128,7 +139,7 @@ def _progress(seat: Seat) -> tuple[int, int, int]:
 
 def _deadlock(seats: list[Seat], running: int, total: int) -> str:
     lines = [f"deadlock: {len(seats)} of the cores that run wait and none can go on"]
-    lines += [_waits(seat) for seat in seats[:8]]
+    lines += [waits_text(seat) for seat in seats[:8]]
     if len(seats) > 8:
         lines.append(f"  … and {len(seats) - 8} more")
     if running < total:
@@ -139,7 +150,8 @@ def _deadlock(seats: list[Seat], running: int, total: int) -> str:
     return "\n".join(lines)
 
 
-def _waits(seat: Seat) -> str:
+def waits_text(seat: Seat) -> str:
+    """Which core of which block waits where, for what."""
     program, index = seat.frame.program, int(seat.frame.words[op.SITE])
     core = "AIC" if seat.core == 0 else f"AIV{seat.core - 1}"
     statement = program.statements[index]

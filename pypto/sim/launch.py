@@ -16,8 +16,9 @@ import numpy as np
 from pypto.ir.dtype import DataType
 from pypto.sim import layout
 from pypto.sim import opcodes as op
-from pypto.sim.crew import run_crew
+from pypto.sim.crew import Channels, run_crew
 from pypto.sim.dependencies import MANUAL_TENSOR, TensorMap
+from pypto.sim.distributed_tasks import Exchange, PendingTasks
 from pypto.sim.external import StandIn, call_stand_in
 from pypto.sim.faults import ExecutionError, OutOfBoundsError, where
 from pypto.sim.frames import Core, Frame, Trace
@@ -61,11 +62,19 @@ class Workspace:
     trace: Trace = field(default_factory=Trace)
     orchestrator_trace: Trace = field(default_factory=Trace)  # stays empty
     tensor_map: TensorMap = field(default_factory=TensorMap)
+    _channels: dict[tuple[TaskPlan, int], Channels] = field(default_factory=dict)
 
     def reset(self) -> None:
         self.heap.reset()
         self.trace.used = 0
         self.tensor_map.reset()
+
+    def channels_of(self, plan: TaskPlan, together: int) -> Channels:
+        """Cross-core state for ``together`` clusters of a task."""
+        key = plan, together
+        if key not in self._channels:
+            self._channels[key] = Channels.of(plan, together)
+        return self._channels[key]
 
     def at_least(self, count: int) -> list[Core]:
         while len(self.cores) < count:
@@ -87,6 +96,7 @@ class Launch:
         clusters: int,
         threads: int | None = None,
         stand_ins: Mapping[str, StandIn] | None = None,
+        exchange: Exchange | None = None,
     ):
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
@@ -98,6 +108,7 @@ class Launch:
         self.recorder = Recorder()
         self.frame: Frame = workspace.orchestrator.frame(orchestration)
         self.tasks = 0
+        self.pending = PendingTasks(self, exchange)
         self._scopes: list[tuple[bool, tuple[int, int]]] = []  # manual, heap mark
 
     def run(self, places: Words, values: Words) -> None:
@@ -109,6 +120,7 @@ class Launch:
             status = self.frame.resume(unused, self.allocations)
             if status == op.DONE:
                 self._scalars(words)
+                self.pending.drain()
                 return
             if status == op.REQUEST:
                 self._scalars(words)
@@ -169,6 +181,7 @@ class Launch:
     def _access(self, request: Access) -> None:
         """The orchestration waits for the tasks that made what it is about to read or write."""
         producers = self.workspace.tensor_map.producers(self.tasks, self.frame.address, request.tensor)
+        self.pending.wait_for(producers)
         for producer in producers or [-1]:
             self.recorder.events.append((READ_WAIT, producer, int(request.writes), 0))
 
@@ -207,6 +220,8 @@ class Launch:
         producers, kinds, lookups = self.workspace.tensor_map.derive(
             task, self.frame.address, plan.tensors, self._explicit(request.dependencies), manual=self._in_manual_scope()
         )
+        if request.predicate is not None:
+            self.pending.wait_for(producers)
         runs = request.predicate is None or self._holds(request.predicate, plan.index)
         self.recorder.task(
             request.kernel,
@@ -222,7 +237,7 @@ class Launch:
         )
         self.recorder.events.append((SUBMIT, task, len(plan.tensors), plan.scalars))
         if runs:
-            self._run_task(plan, words[plan.sources], blocks)
+            self.pending.start(task, plan, words[plan.sources], blocks, producers)
         self.recorder.end_task()
         words[request.target] = task
         self.tasks += 1
@@ -243,7 +258,15 @@ class Launch:
         element = memory_view(int(words[tensor]) + offset * dtype.get_byte(), dtype.get_byte()).view(dtype.storage)[0]
         return _COMPARE[predicate.operator](int(element), predicate.value)
 
-    def _run_task(self, plan: TaskPlan, values: Words, blocks: int) -> None:
+    def run_late(self, task: int, plan: TaskPlan, values: Words, blocks: int) -> None:
+        """Run a task whose producers have ended only now."""
+        first = len(self.recorder.subtasks)
+        self.run_task(plan, values, blocks)
+        self.recorder.place(task, self.recorder.subtasks[first:])
+        del self.recorder.subtasks[first:]
+
+    def run_task(self, plan: TaskPlan, values: Words, blocks: int) -> None:
+        """Run a task whose producers are done to its end."""
         programs = [member.program for member in plan.members]
         if not programs:
             self._run_stand_in(plan)
@@ -322,7 +345,8 @@ class Launch:
         members = sum(len(member.cores) for member in plan.members)
         cores = self.workspace.at_least(1 + members * len(chosen))[1:]
         trace, recorder = self.workspace.trace, self.recorder
-        for seat in run_crew(plan, values, chosen, blocks, cores, self.allocations, record=self.record):
+        channels = self.workspace.channels_of(plan, len(chosen))
+        for seat in run_crew(plan, values, chosen, blocks, cores, self.allocations, channels, record=self.record):
             first = trace.used
             trace.append(seat.trace)
             recorder.subtasks.append(

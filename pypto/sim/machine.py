@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto.sim import crosscore, layout
+from pypto.sim import crosscore, distributed, layout
 from pypto.sim import opcodes as op
 from pypto.sim.entry import compiled_entry
 from pypto.sim.footprint import ENTRY_WORDS, list_element, list_window
@@ -24,6 +24,7 @@ from pypto.sim.native import (
     call_kernel,
     divide_signed,
     divide_unsigned,
+    load_word,
     less_unsigned,
     shift_right_unsigned,
 )
@@ -433,6 +434,43 @@ def _run(words):
             frame[op.SLOT_NUMBER] = 0
             scalars = 0
             pc += code[pc + 1]
+        elif operation == op.COMM_CONTEXT:
+            frame[code[pc + 1]] = distributed.context_of(frame, code[pc + 2])
+            pc += 3
+        elif operation == op.COMM_WORD:
+            context = frame[code[pc + 2]]
+            if context == 0:
+                status = _fault(frame, op.NO_WINDOW, pc, -1)
+                break
+            frame[code[pc + 1]] = load_word(context + 8 * code[pc + 3])
+            pc += 4
+        elif operation == op.PEER_VIEW:
+            result = distributed.peer_view(frame, code[pc + 1], code[pc + 2], frame[code[pc + 3]])
+            if result != 0:
+                status = _fault(frame, result, pc, code[pc + 4])
+                break
+            pc += 5
+        elif operation == op.NOTIFY or operation == op.SIGNAL_WAIT:
+            scalars -= 1
+            if row >= capacity:
+                status = _stop(frame, op.TRACE_FULL, pc, 0)
+                break
+            result = distributed.step(frame, code, pc)
+            if result < 0:
+                status = _stop(frame, op.BLOCKED, pc, code[pc + 2])
+                break
+            if result > 0:
+                status = _fault(frame, result, pc, code[pc + 2])
+                break
+            if recording:
+                _write_row(frame, as_pointer(trace + row * 64), code[pc + 2], 0, 0, scalars)
+                row += 1
+            frame[op.TOTAL_SCALARS] += scalars
+            scalars = 0
+            pc += code[pc + 1]
+            if operation == op.NOTIFY:
+                status = _stop(frame, op.NOTIFIED, pc, 0)
+                break
         else:
             status = _fault(frame, op.BAD_CODE, pc, -1)
             break
@@ -444,5 +482,8 @@ def _run(words):
 @cache
 def interpreter() -> Any:
     """The compiled interpreter as a function of one address (releases the GIL), compiled on first use."""
-    sources = ("machine", "opcodes", "layout", "native", "scalars", "views", "crosscore", "footprint", "dependencies")
+    sources = (
+        "machine", "opcodes", "layout", "native", "scalars", "views", "crosscore", "footprint", "dependencies",
+        "distributed",
+    )  # fmt: skip
     return compiled_entry("machine", _run, sources)

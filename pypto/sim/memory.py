@@ -88,6 +88,13 @@ class Allocations:
         other.deltas[:] = self.deltas
         return other
 
+    def add_window(self, address: int, size: int, before: int, after: int) -> int:
+        """Id of a rank's window; the stable addresses around it are kept free for what its peers have there."""
+        self._next += round_up(before)
+        number = self.add(address, size)
+        self._next += round_up(after)
+        return number
+
     def add(self, address: int, size: int) -> int:
         """Id of a new allocation."""
         number = len(self.ranges)

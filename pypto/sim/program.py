@@ -12,6 +12,8 @@ import numpy as np
 
 from pypto.ir.dtype import DataType
 from pypto.sim.assembler import assemble, link
+from pypto.sim.distributed import CONTEXT_SHIFT, window_reach
+from pypto.sim.distributed_tasks import Exchange
 from pypto.sim.emitter import float_word, round_literal
 from pypto.sim.external import StandIn
 from pypto.sim.launch import Launch, Workspace, tensor_descriptor
@@ -39,13 +41,17 @@ class ProgramParameter:
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A C-contiguous tensor: ``address`` of element 0 on the host; ``resident``: not copied by this launch."""
+    """A C-contiguous tensor: ``address`` of element 0 on the host; ``resident``: not copied by this launch.
+
+    ``context``: address of the context record of a window (:mod:`pypto.sim.distributed`), 0 for other tensors.
+    """
 
     name: str
     address: int
     shape: tuple[int, ...]
     dtype: DataType
     resident: bool = False
+    context: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -108,12 +114,14 @@ class LoadedProgram:
         threads: int | None = None,
         platform: str = "",
         stand_ins: Mapping[str, StandIn] | None = None,
+        exchange: Exchange | None = None,
     ) -> Execution:
         """Run the program once.
 
         ``args`` in parameter order. ``record``: keep what the tasks did. ``clusters``: cube cores of the chip, which
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
-        on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). Raises ``TypeError`` for
+        on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). ``exchange``: how the
+        launch reaches other ranks, for programs with windows. Raises ``TypeError`` for
         arguments that do not fit, ``ExecutionError`` for what goes wrong while running.
         """
         bound = self._bind(args)
@@ -125,7 +133,7 @@ class LoadedProgram:
             workspace.reset()
             launch = Launch(
                 self.orchestration, self._plans, workspace, bound.allocations.copy(),
-                record=record, clusters=clusters, threads=threads, stand_ins=stand_ins,
+                record=record, clusters=clusters, threads=threads, stand_ins=stand_ins, exchange=exchange,
             )  # fmt: skip
             launch.run(self._places, bound.words)
             recording = None
@@ -153,14 +161,20 @@ class LoadedProgram:
         tensors = [item for item in key if isinstance(item, TensorArgument)]
         sizes = [tensor.nbytes for tensor in tensors]
         allocations = Allocations()
-        numbers = allocations.add_arguments([(a.address, size) for a, size in zip(tensors, sizes)])
+        plain = [(a.address, size) for a, size in zip(tensors, sizes) if not a.context]
+        found = iter(allocations.add_arguments(plain))
+        numbers = [
+            allocations.add_window(a.address, n, *window_reach(a.context)) if a.context else next(found)
+            for a, n in zip(tensors, sizes)
+        ]
         words: list[int] = []
         rows: list[tuple[int, bool, bool, bool]] = []
         for parameter, item in zip(self.params, key):
             if isinstance(item, TensorArgument):
                 _check_tensor(self.name, parameter, item)
                 size = sizes[len(rows)]
-                words += tensor_descriptor(item.address, item.shape, item.dtype, numbers[len(rows)], size)
+                flags = item.context << CONTEXT_SHIFT
+                words += tensor_descriptor(item.address, item.shape, item.dtype, numbers[len(rows)], size, flags)
                 rows.append((size, parameter.direction != "out", parameter.direction != "in", item.resident))
             else:
                 words.append(item)

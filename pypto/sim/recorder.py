@@ -32,6 +32,7 @@ class Recorder:
     """(program, block, lane, first trace row, last trace row + 1)."""
     subtask_start: list[int] = field(default_factory=lambda: [0])
     programs: dict[TileProgram, int] = field(default_factory=dict)
+    _late: dict[int, list[tuple[int, int, int, int, int]]] = field(default_factory=dict)
 
     def task(
         self,
@@ -62,12 +63,34 @@ class Recorder:
     def end_task(self) -> None:
         self.subtask_start.append(len(self.subtasks))
 
+    def place(self, task: int, subtasks: list[tuple[int, int, int, int, int]]) -> None:
+        """The subtasks of a task that ended after later ones were submitted."""
+        self._late[task] = subtasks
+
+    def _ordered(self, trace: Words) -> Words:
+        """Bring the subtasks of late tasks, their rows and their programs into submit order; returns the rows."""
+        if not self._late:
+            return trace
+        old = list(self.programs)
+        self.programs = {}
+        ordered: list[tuple[int, int, int, int, int]] = []
+        rows, used, start = [], 0, [0]
+        for task, (begin, end) in enumerate(zip(self.subtask_start, self.subtask_start[1:])):
+            for number, block, lane, first, last in self._late.get(task) or self.subtasks[begin:end]:
+                rows.append(trace[first:last])
+                ordered.append((self.program(old[number]), block, lane, used, used + last - first))
+                used += last - first
+            start.append(len(ordered))
+        self.subtasks, self.subtask_start, self._late = ordered, start, {}
+        return np.concatenate(rows) if rows else trace
+
     def program(self, program: TileProgram) -> int:
         """Index of ``program`` among the recorded ones."""
         return self.programs.setdefault(program, len(self.programs))
 
     def recording(self, name: str, platform: str, trace: Words, arguments: Words, allocations: Words) -> Recording:
         """Everything gathered, as arrays."""
+        trace = self._ordered(trace)
         rows = np.array(self.subtasks, np.int64).reshape(-1, len(_SUBTASK_COLUMNS)).T.copy()
         columns = dict(zip(_SUBTASK_COLUMNS, rows))
         columns.update(

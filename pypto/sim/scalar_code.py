@@ -62,7 +62,7 @@ def result_class(emitter: Emitter, instruction: Instruction) -> bool | None:
     name, *dtypes = instruction.mnemonic.split(".")
     if name in _BINARY or name in _UNARY or name == "scvt":
         return dtype_of(emitter, instruction, 0).is_float()
-    if name in _COMPARISON or name in ("lnot", "dim", "aget", "submit", "dummy") or name in _HEADER_WORDS:
+    if name in _COMPARISON or name in ("lnot", "dim", "aget", "submit", "dummy", "commctx", "commrank", "commsize") or name in _HEADER_WORDS:
         return False
     if name == "sload" and len(instruction.operands) > 1:
         return _element_dtype(emitter, instruction, 1).is_float()

@@ -142,6 +142,7 @@ class TileProgram:
     calls: tuple[Call, ...] = ()
     waits: bool = False  # has cross-core instructions
     spans_blocks: bool = False  # has barriers or events that reach other blocks
+    signals: bool = False  # notifies or waits for other ranks
     listable: bool = False  # its GM accesses follow from its parameters alone (footprint.py)
     clears: bool = True  # a tile may be read before all of it is written
     names: dict[int, str] = field(default_factory=dict)  # descriptor offset -> register name

@@ -10,6 +10,7 @@ from . import (
     compare,
     creation,
     crosscore,
+    distributed,
     elementwise,
     expand,
     gather,
@@ -26,7 +27,7 @@ from .table import Attribute, Instruction, Operand, UnknownInstruction, collect,
 
 _FAMILIES = (
     movement, elementwise, scalar_operand, unary, compare, bitwise, partial, expand, reduction, cast, matmul, transform,
-    gather, sort, creation, crosscore,
+    gather, sort, creation, crosscore, distributed,
 )
 
 INSTRUCTIONS: Final[dict[str, Instruction]] = collect(family.ROWS for family in _FAMILIES)

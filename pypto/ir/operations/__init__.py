@@ -9,6 +9,8 @@ from pypto.ir.operations import (
     compare,
     creation,
     crosscore,
+    distributed,
+    distributed_collectives,
     elementwise,
     expand,
     gather,
@@ -38,6 +40,7 @@ from pypto.ir.operations.table import define, find, register, row, rows
 FAMILIES = (
     arrays, bitwise, cast, compare, creation, crosscore, elementwise, expand, gather, identity, mathematics, matmul,
     movement, prefetch, reduction, reshape, scatter, slicing, sort, synchronise, transform,
+    distributed, distributed_collectives,
 )
 
 __all__ = [

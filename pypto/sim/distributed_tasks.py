@@ -1,0 +1,277 @@
+"""Tasks that signal other ranks or wait for them.
+
+Other tasks run to their end when they are submitted. A task that waits for another rank may have to wait for a task
+that is submitted later, here or there: it is set aside, and so is every task that depends on it. Set-aside tasks go on
+when the orchestration needs one of them, at its end, or when no core is left for a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from pypto.sim import opcodes as op
+from pypto.sim.crew import Channels, Seat
+from pypto.sim.faults import DeadlockError, where
+from pypto.sim.frames import Core, Trace
+from pypto.sim.recording import Words
+from pypto.sim.tasks import TaskPlan
+
+if TYPE_CHECKING:
+    from pypto.sim.launch import Launch
+
+@dataclass(frozen=True)
+class Waiting:
+    """A block that waits for a signal cell: where the cell is, what it must hold, and who waits."""
+
+    address: int
+    expected: int
+    comparison: int
+    text: str
+
+
+class Exchange(Protocol):
+    """How a launch reaches the other ranks."""
+
+    def wake(self, rank: int) -> None:
+        """A signal cell of ``rank`` was changed."""
+
+    def sleep(self, waits: Sequence[Waiting]) -> None:
+        """Return when one of the cells may have changed; raises when none ever will."""
+
+    def check(self) -> None:
+        """Raise when the run was given up."""
+
+
+@dataclass
+class SetAside:
+    """A task that has started and waits, or that waits for one to start."""
+
+    task: int
+    plan: TaskPlan
+    values: Words
+    blocks: int
+    producers: tuple[int, ...]
+    running: list[Seat] = field(default_factory=list)
+    done: list[Seat] = field(default_factory=list)
+    cores: list[Core] = field(default_factory=list)
+    channels: list[Channels] = field(default_factory=list)
+    next_block: int = 0
+
+    @property
+    def signals(self) -> bool:
+        return any(member.program.signals for member in self.plan.members)
+
+    @property
+    def seats_per_block(self) -> int:
+        return sum(len(member.cores) for member in self.plan.members)
+
+    @property
+    def started(self) -> bool:
+        return self.next_block > 0
+
+    @property
+    def finished(self) -> bool:
+        return self.started and self.next_block == self.blocks and not self.running
+
+
+class PendingTasks:
+    """The set-aside tasks of one launch, in submit order."""
+
+    def __init__(self, launch: Launch, exchange: Exchange | None):
+        self.launch, self.exchange = launch, exchange
+        self.tasks: dict[int, SetAside] = {}
+        self._free: list[Core] = []
+
+    def start(self, task: int, plan: TaskPlan, values: Words, blocks: int, producers: Sequence[int]) -> None:
+        """Run a task that was just submitted, as far as it can go now."""
+        waiting = tuple(p for p in producers if p in self.tasks)
+        entry = SetAside(task, plan, values, blocks, waiting)
+        if not waiting and not entry.signals:
+            self.launch.run_task(plan, values, blocks)
+            return
+        self.tasks[task] = entry
+        if not waiting:
+            self._advance(entry)
+            self._retire()
+
+    def wait_for(self, tasks: Iterable[int]) -> None:
+        """Return when all of ``tasks`` are done."""
+        wanted = set(tasks)
+        while wanted & self.tasks.keys():
+            self._step()
+
+    def drain(self) -> None:
+        """Return when every task is done."""
+        while self.tasks:
+            self._step()
+
+    # --- progress --------------------------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """Let everything go on that can; sleep when nothing can."""
+        moved = False
+        for entry in list(self.tasks.values()):
+            if not any(p in self.tasks for p in entry.producers):
+                moved = self._advance(entry) or moved
+        moved = self._retire() or moved
+        if not moved:
+            self._sleep()
+
+    def _retire(self) -> bool:
+        finished = [entry for entry in self.tasks.values() if entry.finished]
+        for entry in finished:
+            self._record(entry)
+            self._free.extend(entry.cores)
+            del self.tasks[entry.task]
+        return bool(finished)
+
+    def _advance(self, entry: SetAside) -> bool:
+        """Start blocks while cores are free and run those that can; True when anything moved."""
+        if not entry.signals:
+            self.launch.run_late(entry.task, entry.plan, entry.values, entry.blocks)
+            del self.tasks[entry.task]
+            return True
+        moved = self._start_blocks(entry)
+        for seat in list(entry.running):
+            moved = self._resume(entry, seat) or moved
+        return moved
+
+    def _start_blocks(self, entry: SetAside) -> bool:
+        before = entry.next_block
+        while entry.next_block < entry.blocks and self._has_room(entry):
+            channels = Channels.of(entry.plan, 1)
+            channels.reset(entry.plan, entry.blocks)
+            entry.channels.append(channels)
+            for member in entry.plan.members:
+                for core in member.cores:
+                    holder = self._free.pop() if self._free else Core()
+                    entry.cores.append(holder)
+                    frame = holder.frames([member.program])[0]
+                    frame.start(member.places, entry.values, entry.next_block, entry.blocks, core, record=self.launch.record)
+                    frame.words[op.CHANNELS] = channels.clusters[0].ctypes.data
+                    entry.running.append(Seat(frame, entry.next_block, core, Trace()))
+            entry.next_block += 1
+        return entry.next_block > before
+
+    def _has_room(self, entry: SetAside) -> bool:
+        """Whether the chip has cores for one more block, beside those that blocked tasks hold."""
+        held = [seat.core for other in self.tasks.values() for seat in other.running if not self._is_deferred(seat)]
+        wanted = [core for member in entry.plan.members for core in member.cores]
+        vectors = sum(core > 0 for core in (*held, *wanted))
+        cubes = sum(core == 0 for core in (*held, *wanted))
+        return vectors <= 2 * self.launch.clusters and cubes <= self.launch.clusters
+
+    @staticmethod
+    def _is_deferred(seat: Seat) -> bool:
+        return _mnemonic(seat) == "signal_defer"
+
+    def _resume(self, entry: SetAside, seat: Seat) -> bool:
+        """Run one block until it waits or ends; True when it got anywhere."""
+        moved = False
+        while True:
+            before = _place(seat)
+            status = seat.frame.resume(seat.trace, self.launch.allocations)
+            if status == op.NOTIFIED:
+                self._wake(int(seat.frame.words[op.DETAIL]))
+            elif status == op.OUT_OF_FUEL:
+                self._check()
+            elif status == op.BLOCKED:
+                return moved or _place(seat) != before
+            else:
+                entry.running.remove(seat)
+                entry.done.append(seat)
+                return True
+            moved = True
+
+    # --- the other ranks -------------------------------------------------------------------------------------------------
+
+    def _wake(self, rank: int) -> None:
+        if self.exchange is not None:
+            self.exchange.wake(rank)
+
+    def _check(self) -> None:
+        if self.exchange is not None:
+            self.exchange.check()
+
+    def _sleep(self) -> None:
+        blocked = [(entry, seat) for entry in self.tasks.values() for seat in entry.running]
+        waits = [w for entry, seat in blocked if (w := self._waiting(entry, seat)) is not None]
+        if self.exchange is None or not waits:
+            raise DeadlockError("\n".join(["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]))
+        self.exchange.sleep([Waiting(w.address, w.expected, w.comparison, w.text + "".join(f"\n{s}" for s in self._starved())) for w in waits])
+
+    def _waiting(self, entry: SetAside, seat: Seat) -> Waiting | None:
+        if _mnemonic(seat) not in ("signal_wait", "signal_defer"):
+            return None
+        words = seat.frame.words
+        address, expected, comparison = (int(word) for word in words[op.DETAIL : op.DETAIL + 3])
+        return Waiting(address, expected, comparison, _describe((entry, seat)))
+
+    def _starved(self) -> list[str]:
+        """Tasks that could start if blocked ones did not hold the cores."""
+        ready = [e for e in self.tasks.values() if not e.started and not any(p in self.tasks for p in e.producers)]
+        if not ready:
+            return []
+        names = ", ".join(dict.fromkeys(entry.plan.request.kernel for entry in ready))
+        return [f"  {names} cannot start: blocked waits hold every core; use pld.system.defer_wait"]
+
+    # --- recording -------------------------------------------------------------------------------------------------------
+
+    def _record(self, entry: SetAside) -> None:
+        trace, recorder = self.launch.workspace.trace, self.launch.recorder
+        order = {id(member.program): number for number, member in enumerate(entry.plan.members)}
+        rows = []
+        for seat in sorted(entry.done, key=lambda s: (s.block, order[id(s.frame.program)], s.core)):
+            first = trace.used
+            trace.append(seat.trace)
+            rows.append((recorder.program(seat.frame.program), seat.block, max(seat.core - 1, 0), first, trace.used))
+        recorder.place(entry.task, rows)
+
+
+def _place(seat: Seat) -> tuple[int, int, int]:
+    words = seat.frame.words
+    return int(words[op.PC]), int(words[op.ARRIVED]), seat.trace.used
+
+
+def _mnemonic(seat: Seat) -> str:
+    statement = seat.frame.program.statements[int(seat.frame.words[op.SITE])]
+    return str(getattr(statement, "mnemonic", ""))
+
+
+def _describe(blocked: tuple[SetAside, Seat]) -> str:
+    """Which block waits where, for what."""
+    from pypto.sim.crew import waits_text
+
+    entry, seat = blocked
+    words, program = seat.frame.words, seat.frame.program
+    name = _mnemonic(seat)
+    if name not in ("signal_wait", "signal_defer"):
+        return waits_text(seat)
+    index = int(words[op.SITE])
+    signal, cell = _cell(seat, index)
+    value = "" if not words[op.DETAIL] else f", holds {_cell_value(int(words[op.DETAIL]))}"
+    comparison = "==" if int(words[op.DETAIL + 2]) == 0 else ">="
+    verb = "wait" if name == "signal_wait" else "deferred wait"
+    return (
+        f"  {verb} of {program.name}, block {seat.block} of {entry.blocks}: signal {signal}[{cell}] {comparison} "
+        f"{int(words[op.DETAIL + 1])}{value}{where(program, index)}"
+    )
+
+
+def _cell(seat: Seat, index: int) -> tuple[str, str]:
+    statement = seat.frame.program.statements[index]
+    operands = getattr(statement, "operands", ())
+    offsets = seat.frame.program.offsets
+    indices = [item if isinstance(item, int) else int(seat.frame.words[offsets[item.name]]) for item in operands[1]]
+    return operands[0].name, ", ".join(map(str, indices))
+
+
+def _cell_value(address: int) -> int:
+    import ctypes
+
+    return ctypes.c_int32.from_address(address).value
+
+
+__all__ = ["Exchange", "PendingTasks", "Waiting"]
