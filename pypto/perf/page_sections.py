@@ -109,7 +109,13 @@ def ranks_section(stats: BenchmarkStats | None) -> Section | None:
         [f"{pid} slot {slot}", tasks[pid, slot], _us(sum(v) / len(v)), _us(min(v)), _us(max(v))]
         for (pid, slot), v in stats.per_dispatch().items()
     ]
-    if cells:
+    if stats.unstable_dispatch_slots:
+        cells = [
+            [str(pid), task, _us(sum(v) / len(v)), _us(min(v)), _us(max(v))]
+            for (pid, task), v in stats.per_callable().items()
+        ]
+        parts.append(table(["rank", "callable", "mean device us per round", "min", "max"], cells))
+    elif cells:
         parts.append(table(["dispatch", "task", "mean device us", "min", "max"], cells))
     return Section("ranks", "Ranks and dispatches", "".join(parts))
 

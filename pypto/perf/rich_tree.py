@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pypto.perf.aggregate import NodeStats, node_stats
 from pypto.perf.span import TraceInvocation
-from pypto.perf.tree import TreeNode, build_tree, walk
+from pypto.perf.tree import TreeNode, build_tree, printable, walk
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,10 +64,10 @@ def mean_tree(nodes: Sequence[NodeStats], *, us: bool = True, spread: Spread = "
 
 def _tree_table(roots: Sequence[TreeNode], cells: Callable[[TreeNode], list[str]], titles: list[str]) -> Table:
     table = Table.grid(padding=(0, 2))
-    table.add_column()
+    table.add_column(no_wrap=True)
     for _ in titles:
-        table.add_column(justify="right")
-    table.add_column(justify="right", style="dim")
+        table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_row(Text("span", style="dim"), *(Text(title, style="dim") for title in titles), Text("of parent"))
     for connector, node, parent in walk(roots):
         style = DEVICE_STYLE if node.span.is_device else HOST_STYLE
@@ -129,6 +129,8 @@ def stats_renderable(stats: BenchmarkStats) -> RenderableType:
         parts += [distribution_table(stats), Text()]
     if stats.rounds_dispatches:
         parts += [rank_table(stats), Text()]
+    if stats.unstable_dispatch_slots:
+        parts += [callable_table(stats), Text()]
     if stats.device_wall_us:
         parts += [Text(stats.steady_state("host" if stats.all_zero_device else "device").sentence()), Text()]
     parts.append(mean_renderable(stats, spread="both"))
@@ -154,6 +156,17 @@ def distribution_table(stats: BenchmarkStats) -> Table:
         stdev = (sum((x - mean) ** 2 for x in series) / (len(series) - 1)) ** 0.5 if len(series) > 1 else 0.0
         numbers = [*q.values(), mean, stdev]
         table.add_row(metric, str(len(series)), *(f"{number:,.1f}" for number in numbers))
+    return table
+
+
+def callable_table(stats: BenchmarkStats) -> Table:
+    """Mean and range per rank and callable, for runs whose slots change their callable."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("rank", "callable", "mean us per round", "min us", "max us"):
+        table.add_column(title, justify="right")
+    for (pid, task), values in stats.per_callable().items():
+        mean = sum(values) / len(values)
+        table.add_row(str(pid), printable(task), f"{mean:,.1f}", f"{min(values):,.1f}", f"{max(values):,.1f}")
     return table
 
 

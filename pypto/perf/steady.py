@@ -72,7 +72,16 @@ def truncation_point(values: np.ndarray) -> int:
     half = len(values) // 2 + 1
     scale = float(np.max(np.abs(centred))) or 1.0
     flat = marginal[:half] <= 1e-15 * scale**2
-    return int(np.argmax(flat)) if flat.any() else int(np.argmin(marginal[:half]))
+    point = int(np.argmax(flat)) if flat.any() else int(np.argmin(marginal[:half]))
+    return point if stands_out(values[:point], values[point:]) else 0
+
+
+def stands_out(dropped: np.ndarray, kept: np.ndarray) -> bool:
+    """Whether a start differs from the rest by more than the rest's own spread; noise alone must not cost launches."""
+    if not len(dropped):
+        return False
+    low, high = np.quantile(kept, (0.05, 0.95))
+    return not low <= np.median(dropped) <= high
 
 
 def trend(values: np.ndarray, limit: int = 1000) -> tuple[float, float]:

@@ -182,6 +182,22 @@ def test_the_advised_warmup_covers_a_slow_start(slow: int, steady: int, random) 
     assert abs(verdict.median_us - 1000) < 1
 
 
+def test_noise_alone_costs_no_launches() -> None:
+    random = np.random.default_rng(5)
+    advised = [steady_state(random.lognormal(3, 0.2, 100).tolist(), dropped=3).advised for _ in range(200)]
+    assert sum(count > 5 for count in advised) <= 6
+
+
+def test_unstable_slots_show_a_table_of_callables() -> None:
+    texts = ranks(4)
+    texts[4], texts[5] = texts[4].replace("hid=aaaa", "hid=bbbb"), texts[5].replace("hid=bbbb", "hid=aaaa")
+    stats = BenchmarkStats.from_strace("".join(texts), rounds=3, warmup=1, distributed=True)
+    assert stats.unstable_dispatch_slots
+    assert set(stats.per_callable()) == {(501, "aaaa"), (501, "bbbb"), (502, "aaaa"), (502, "bbbb")}
+    assert "callable" in rendered(stats)
+    assert any("per_callable()" in warning for warning in stats.warnings)
+
+
 def test_a_drifting_series_is_called_drifting_and_a_flat_one_is_not() -> None:
     assert steady_state([1_000 + 5.0 * i for i in range(100)], dropped=3).drifting
     assert not steady_state([1_000.0] * 100, dropped=3).drifting
