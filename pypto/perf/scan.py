@@ -63,6 +63,8 @@ _DUR = text(b"dur=")
 _DEVICE_TOKEN = text(b"clk=dev")
 _DEVICE_NAME = text(b".device_wall")
 _HOST_CLOCK, _DEVICE_CLOCK, _CUT_CLOCK = range(3)
+_BACKSLASH = 92
+_JSON_END = text(rb'\n"')
 _TIMING = text(b"[TIMING] ")
 _OTHER_LEVELS = (text(b"[DEBUG] "), text(b"[INFO] "), text(b"[WARN] "), text(b"[ERROR] "))
 _PID_KEY, _TID_KEY, _INV_KEY, _HID_KEY, _DEPTH_KEY, _NAME_KEY = _KEYS
@@ -93,10 +95,10 @@ def _is_envelope(buf, i, n):
 
 @kernel
 def _attrs_end(buf, i, n):
-    """End of the attribute text that starts at ``i``: line end, next head or next envelope."""
+    """End of the attribute text that starts at ``i``: line end (also one that JSON escaped), next head or envelope."""
     while i < n:
         c = buf[i]
-        if is_line_end(c):
+        if is_line_end(c) or (c == _BACKSLASH and starts(buf, i, n, _JSON_END)):
             return i
         if c == OPEN and (starts(buf, i, n, _HEAD) or _is_envelope(buf, i, n)):
             return i

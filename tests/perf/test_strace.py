@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from dataclasses import dataclass
 
@@ -151,6 +152,14 @@ def test_intact_records_survive_any_separator(values: list, data: st.DataObject)
 def test_edge_cases_of_the_grammar(text: str, heads: int, spans: int) -> None:
     table = read_strace(text)
     assert (table.heads, table.parsed) == (heads, spans)
+
+
+def test_lines_that_a_container_runtime_wrapped_in_json() -> None:
+    lines = "".join(single_chip([1_000, 2_000])).splitlines()
+    wrapped = [json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-01-01T00:00:00Z"}) for line in lines]
+    table = read_strace("\n".join(wrapped))
+    assert (table.parsed, table.torn, table.skipped) == (10, 0, 0)
+    assert [span.attrs for span in table.spans()] == [span.attrs for span in read_strace("\n".join(lines)).spans()]
 
 
 def test_fields_of_the_edge_case_vectors() -> None:
