@@ -27,7 +27,7 @@ class Member:
     places: Words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TaskPlan:
     """Everything about a ``submit`` that does not change from one execution to the next.
 
