@@ -7,6 +7,8 @@ names), the operation table, the kernel table and the tests. Nothing on the page
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -103,15 +105,30 @@ def _facts(namespace: str, name: str) -> tuple[tuple[DataType, ...], tuple[str, 
 
 
 def value_tests(root: Path) -> dict[str, str]:
-    """The first test that uses each spelling, among modules that write kernels and compare with torch."""
+    """The first test of each spelling.
+
+    A test counts when its id names the operation (``test_value[pl.tile.add-tile]``), or when its module writes kernels,
+    compares with torch and calls the operation in a kernel that the test uses.
+    """
     found: dict[str, str] = {}
     for path in sorted(root.rglob("test_*.py")):
+        place = path.relative_to(root.parent).as_posix()
+        if path.name == "test_values.py":
+            for test, spelling in _named(path):
+                found.setdefault(spelling, f"{place}::{test}")
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if {"pypto.language", "torch"} <= set(_imports(tree)):
             for test, spellings in _uses(tree):
                 for spelling in spellings:
-                    found.setdefault(spelling, f"{path.relative_to(root.parent).as_posix()}::{test}")
+                    found.setdefault(spelling, f"{place}::{test}")
     return found
+
+
+def _named(path: Path) -> Iterator[tuple[str, str]]:
+    """Test functions and the operations their collected ids start with."""
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "--collect-only", "-q", str(path)]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True, cwd=path.parent).stdout
+    yield from re.findall(r"::(\w+)\[(pl(?:\.\w+)+)", listing)
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -156,7 +173,7 @@ def page(rows: Iterable[Coverage]) -> str:
         "# Operation coverage",
         "Written by `python -m pypto.ir.operations.coverage`; do not edit. `calls` counts uses in public programs. The "
         "dtypes are those of the value worked on for which every instruction has a kernel. `test` is the first test "
-        "that runs the name in a kernel and compares with torch.",
+        "that runs the name in a kernel and compares with torch; `test_value` has one case per spelling.",
         _summary(rows),
     ]
     for namespace in _NAMESPACES:

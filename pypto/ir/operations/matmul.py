@@ -249,6 +249,32 @@ def _tensor_matmul_acc(
     return acc
 
 
+# --- staging ----------------------------------------------------------------------------------------------------------
+
+_BUFFERS = {
+    "lhs": MemorySpace.Left, "rhs": MemorySpace.Right, "bias": MemorySpace.Bias, "lhs_scale": MemorySpace.LeftScale,
+    "rhs_scale": MemorySpace.RightScale,
+}  # fmt: skip
+
+
+def _in_mat(value: Expr, b: Builder) -> Expr:
+    """An operand in L1, from where the cube's buffers are filled."""
+    space = value.type.space if isinstance(value.type, TileType) else None
+    if space in (MemorySpace.Mat, *_BUFFERS.values()):
+        return value
+    return b.tile("move", tile=value, target_memory=MemorySpace.Mat)
+
+
+def _stage(name: str, call: Call, b: Builder) -> Expr | None:
+    """Operands that are not where the cube reads them are moved there (spec ops 12)."""
+    given = dict(call.arguments)
+    for operand, space in _BUFFERS.items():
+        value = given.get(operand)
+        if isinstance(value, Expr) and isinstance(value.type, TileType) and value.type.space is not space:
+            given[operand] = b.tile("move", tile=_in_mat(value, b), target_memory=space)
+    return None if all(given[key] is call.arguments[key] for key in given) else b.tile(name, **given)
+
+
 # --- expansions -------------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +282,7 @@ def _accumulate(call: Call, b: Builder) -> Expr | None:
     """``init_cond``: the accumulator is overwritten when it is true, added to when it is false."""
     condition = call.arguments["init_cond"]
     if condition is None:
-        return None
+        return _stage("matmul_acc", call, b)
     given = {key: call.arguments[key] for key in ("acc", "lhs", "rhs")}
     if isinstance(condition, Const):
         return b.tile("matmul_into" if condition.value else "matmul_acc", **given)
@@ -265,20 +291,14 @@ def _accumulate(call: Call, b: Builder) -> Expr | None:
 
 def _batch(name: str, call: Call, b: Builder) -> Expr | None:
     """One product per batch index; leading axes of extent 1 repeat."""
-    lhs, rhs, shape = call.arguments["lhs"], call.arguments["rhs"], shape_of(call)
+    given, shape = call.arguments, shape_of(call)
     if len(shape) == 2:
-        return b.tile(name, **call.arguments)
-    acc = call.arguments.get("acc") or b.create_tile(shape, dtype_of(call), MemorySpace.Acc)
-    matrix = (1,) * (len(shape) - 2)
+        return b.tile(name, **given)
+    lhs, rhs = _in_mat(given["lhs"], b), _in_mat(given["rhs"], b)
+    acc = given.get("acc") or b.create_tile(shape, dtype_of(call), MemorySpace.Acc)
+    step = "matmul_acc" if "acc" in given else "matmul_into"
     for at in positions(shape[:-2]):
-        a, c = _matrix(lhs, at, b), _matrix(rhs, at, b)
-        if name == "matmul_acc":
-            part = b.tile("slice", tile=acc, shape=(*matrix, *shape[-2:]), offset=(*at, 0, 0))
-            part = b.tile("reshape", tile=part, shape=shape[-2:])
-            b.tile("matmul_acc", acc=part, lhs=a, rhs=c)
-            continue
-        part = b.tile("slice", tile=acc, shape=(*matrix, *shape[-2:]), offset=(*at, 0, 0))
-        b.tile("matmul_into", acc=b.tile("reshape", tile=part, shape=shape[-2:]), lhs=a, rhs=c)
+        b.tile(step, acc=_matrix(acc, at, b), lhs=_matrix(lhs, at, b), rhs=_matrix(rhs, at, b))
     return acc
 
 
@@ -298,28 +318,35 @@ def _matrix(value: Expr, at: Sequence[int], b: Builder) -> Expr:
 _MM: dict[str, Any] = {"kind": "matmul", "spec": "12"}
 define("tensor.matmul", _tensor_matmul, **_MM, summary="matrix product")
 define("tensor.matmul_acc", _tensor_matmul_acc, **_MM, summary="acc += matrix product")
-define("tile.matmul", _matmul, **_MM, lowering=Lowering("tmatmul", ("lhs", "rhs")), summary="matrix product")
+define("tile.matmul", _matmul, **_MM, lowering=Lowering("tmatmul", ("lhs", "rhs")), expand=partial(_stage, "matmul"),
+       summary="matrix product")
 define("tile.matmul_acc", _matmul_acc, **_MM, expand=_accumulate, summary="acc += matrix product",
        lowering=Lowering("tmatmul_acc", ("lhs", "rhs"), destination="acc"))
 define("tile.matmul_into", _matmul_into, **_MM, lowering=Lowering("tmatmul", ("lhs", "rhs"), destination="acc"),
-       summary="acc = matrix product, written by the expansion of matmul_acc")
+       expand=partial(_stage, "matmul_into"), summary="acc = matrix product, written by the expansion of matmul_acc")
 define("tile.matmul_bias", _matmul_bias, promoted=("matmul_bias",), **_MM,
-       lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias")), summary="matrix product + bias[0,j]")
+       lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias")), expand=partial(_stage, "matmul_bias"),
+       summary="matrix product + bias[0,j]")
 define("tile.batch_matmul", _batch_matmul, **_MM, expand=partial(_batch, "matmul"),
        summary="one product per batch index")
 define("tile.batch_matmul_acc", _batch_matmul_acc, **_MM, expand=partial(_batch, "matmul_acc"),
        summary="acc += one product per batch index")
 define("tile.gemv", _gemv, promoted=("gemv",), **_MM, lowering=Lowering("tgemv", ("lhs", "rhs")),
-       summary="product of one row and a matrix")
-define("tile.gemv_acc", _gemv_acc, promoted=("gemv_acc",), **_MM, summary="acc += product of one row and a matrix",
+       expand=partial(_stage, "gemv"), summary="product of one row and a matrix")
+define("tile.gemv_acc", _gemv_acc, promoted=("gemv_acc",), **_MM, expand=partial(_stage, "gemv_acc"),
+       summary="acc += product of one row and a matrix",
        lowering=Lowering("tgemv_acc", ("lhs", "rhs"), destination="acc"))
-define("tile.gemv_bias", _gemv_bias, promoted=("gemv_bias",), **_MM, summary="product of one row and a matrix + bias",
+define("tile.gemv_bias", _gemv_bias, promoted=("gemv_bias",), **_MM, expand=partial(_stage, "gemv_bias"),
+       summary="product of one row and a matrix + bias",
        lowering=Lowering("tgemv_bias", ("lhs", "rhs", "bias")))
 
 _SCALED = ("lhs", "lhs_scale", "rhs", "rhs_scale")
 define("tile.matmul_mx", _matmul_mx, promoted=("matmul_mx",), kind="matmul", spec="12.2",
-       lowering=Lowering("tmatmul_mx", _SCALED), summary="product with a power of two per 32 elements of K")
+       lowering=Lowering("tmatmul_mx", _SCALED), expand=partial(_stage, "matmul_mx"),
+       summary="product with a power of two per 32 elements of K")
 define("tile.matmul_mx_acc", _matmul_mx_acc, promoted=("matmul_mx_acc",), kind="matmul", spec="12.2",
-       lowering=Lowering("tmatmul_mx_acc", _SCALED, destination="acc"), summary="acc += block-scaled product")
+       lowering=Lowering("tmatmul_mx_acc", _SCALED, destination="acc"), expand=partial(_stage, "matmul_mx_acc"),
+       summary="acc += block-scaled product")
 define("tile.matmul_mx_bias", _matmul_mx_bias, promoted=("matmul_mx_bias",), kind="matmul", spec="12.2",
-       lowering=Lowering("tmatmul_mx_bias", (*_SCALED, "bias")), summary="block-scaled product + bias[0,j]")
+       lowering=Lowering("tmatmul_mx_bias", (*_SCALED, "bias")), expand=partial(_stage, "matmul_mx_bias"),
+       summary="block-scaled product + bias[0,j]")

@@ -109,6 +109,9 @@ class Evaluator:
         target[tuple(slice(o, o + s) for o, s in zip(a["offset"], source.shape))] = source
         return target
 
+    def _move(self, kind: Any, a: dict[str, Any]) -> Any:
+        return a["tile"].copy()
+
     def _store(self, kind: Any, a: dict[str, Any]) -> Any:
         return self._assemble(kind, {"target": a["output_tensor"], "source": a["tile"], "offset": a["offsets"]})
 
