@@ -42,8 +42,8 @@ class Channels:
     _data: list[NDArray[np.uint8]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, plan: TaskPlan, blocks: int, together: int) -> Channels:
-        """State for ``together`` clusters that run at once, of a launch of ``blocks``."""
+    def of(cls, plan: TaskPlan, together: int) -> Channels:
+        """State for ``together`` clusters that run at once; :meth:`reset` says of how large a launch."""
         channels = cls()
         lanes, cubes = _sides(plan)
         transfers = [transfer for member in plan.members for transfer in member.program.transfers]
@@ -54,7 +54,6 @@ class Channels:
             channels._add_queues(cluster, transfers)
             channels.clusters.append(cluster)
             channels._fresh.append(cluster.copy())
-        channels.reset(plan, blocks)
         return channels
 
     def reset(self, plan: TaskPlan, blocks: int) -> None:

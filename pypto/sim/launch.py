@@ -69,11 +69,11 @@ class Workspace:
         self.trace.used = 0
         self.tensor_map.reset()
 
-    def channels_of(self, plan: TaskPlan, blocks: int, together: int) -> Channels:
-        """Cross-core state for ``together`` clusters of a task of ``blocks``."""
+    def channels_of(self, plan: TaskPlan, together: int) -> Channels:
+        """Cross-core state for ``together`` clusters of a task."""
         key = plan, together
         if key not in self._channels:
-            self._channels[key] = Channels.of(plan, blocks, together)
+            self._channels[key] = Channels.of(plan, together)
         return self._channels[key]
 
     def at_least(self, count: int) -> list[Core]:
@@ -345,7 +345,7 @@ class Launch:
         members = sum(len(member.cores) for member in plan.members)
         cores = self.workspace.at_least(1 + members * len(chosen))[1:]
         trace, recorder = self.workspace.trace, self.recorder
-        channels = self.workspace.channels_of(plan, blocks, len(chosen))
+        channels = self.workspace.channels_of(plan, len(chosen))
         for seat in run_crew(plan, values, chosen, blocks, cores, self.allocations, channels, record=self.record):
             first = trace.used
             trace.append(seat.trace)
