@@ -81,7 +81,8 @@ def compare_runs(options: argparse.Namespace) -> int:
 
 def html(options: argparse.Namespace) -> int:
     """Write the page."""
-    from pypto.perf.page import find_run_files, page_of
+    from pypto.perf.page import page_of
+    from pypto.perf.page_inputs import find_run_files
 
     files = find_run_files(options.run_path)
     page = page_of(files, _run_options(options), title=options.title)

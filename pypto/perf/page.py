@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pypto.perf.chip_records import ChipRecords, read_chip_records
-from pypto.perf.counters import PipeUse, Roofline, read_pipe_use, read_roofline
-from pypto.perf.critical_path import CriticalPath, critical_path
+from pypto.perf.counters import Roofline
 from pypto.perf.host_trace import host_trace
+from pypto.perf.page_inputs import PageContent, RunFiles, read_run
 from pypto.perf.page_sections import (
     critical_path_section,
     distribution_section,
@@ -28,75 +24,13 @@ from pypto.perf.page_sections import (
     tree_section,
 )
 from pypto.perf.profile import RunProfile
-from pypto.perf.runs import RunError, RunOptions, load_stats
-from pypto.perf.stats import BenchmarkStats
+from pypto.perf.runs import RunOptions
 from pypto.perf.swimlane import swimlane_document
-from pypto.perf.task_graph import TaskGraph, read_kernel_names, read_task_graph, sibling_name_map
 from pypto.perf.timeline import Timeline, delta_encoded, timeline_of
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 HOST_SLICES = 100_000
 """A host timeline longer than this is cut after that many spans; its title says so."""
-
-
-@dataclass(frozen=True)
-class RunFiles:
-    """What a page is made from; None where a run does not have it."""
-
-    log: Path | None = None
-    records: Path | None = None
-    deps: Path | None = None
-    names: Path | None = None
-    pmu: Path | None = None
-    roofline: Path | None = None
-
-
-def find_run_files(path: Path) -> RunFiles:
-    """Files of a run: a log, a swimlane file, or a directory that holds any of them at any depth.
-
-    Raises:
-        RunError: there is nothing a page could show.
-        FileNotFoundError: the path does not exist.
-    """
-    if not path.exists():
-        raise FileNotFoundError(f"no such log or directory: {path}")
-    if path.is_file():
-        return _beside(path) if path.suffix == ".json" else RunFiles(log=path)
-    log = _newest(path, "*.log")
-    records = _newest(path, "chip_swimlane_records.json")
-    found = _beside(records) if records else RunFiles()
-    pmu, roofline = found.pmu or _newest(path, "pmu.csv"), found.roofline or _newest(path, "roofline.json")
-    if not (log or records or pmu or roofline):
-        wanted = "*.log, chip_swimlane_records.json, pmu.csv or roofline.json"
-        raise RunError(f"{path}: nothing to show: expected {wanted} in it")
-    return RunFiles(log, records, found.deps, found.names, pmu, roofline)
-
-
-def _newest(directory: Path, pattern: str) -> Path | None:
-    return max(directory.rglob(pattern), key=lambda path: path.stat().st_mtime, default=None)
-
-
-def _beside(records: Path) -> RunFiles:
-    def sibling(name: str) -> Path | None:
-        path = records.with_name(name)
-        return path if path.is_file() else None
-
-    names, _ = sibling_name_map(records.parent)
-    return RunFiles(None, records, sibling("deps.json"), names, sibling("pmu.csv"), sibling("roofline.json"))
-
-
-@dataclass(frozen=True)
-class PageContent:
-    """Everything a page shows, read and worked out."""
-
-    title: str
-    stats: BenchmarkStats | None = None
-    records: ChipRecords | None = None
-    graph: TaskGraph | None = None
-    names: Mapping[int, str] | None = None
-    path: CriticalPath | None = None
-    pipes: list[PipeUse] | None = None
-    roofline: Roofline | None = None
 
 
 def page_of(run: RunFiles, options: RunOptions, *, title: str | None = None) -> str:
@@ -105,33 +39,19 @@ def page_of(run: RunFiles, options: RunOptions, *, title: str | None = None) -> 
     Raises:
         ValueError: a file of the run cannot be used; the message names it.
     """
-    names = read_kernel_names(run.names) if run.names else {}
-    records = read_chip_records(run.records) if run.records else None
-    graph = read_task_graph(run.deps) if run.deps else None
-    shown = run.log or run.records or run.pmu or run.roofline
-    content = PageContent(
-        title or (shown.name if shown else "run"),
-        load_stats(run.log, options) if run.log else None,
-        records,
-        graph,
-        names,
-        critical_path(records, graph, names) if records and graph and records.tasks else None,
-        read_pipe_use(run.pmu, names) if run.pmu else None,
-        read_roofline(run.roofline) if run.roofline else None,
-    )
-    return render_page(content)
+    return render_page(read_run(run, options, title=title))
 
 
 def render_page(content: PageContent) -> str:
     """The page as text."""
     timelines = _timelines(content)
     sections = [
-        overview_section(content.stats, content.records),
+        overview_section(content.stats, content.chips, content.chips_found),
         tree_section(content.stats),
         distribution_section(content.stats),
         ranks_section(content.stats),
         swimlane_section(timelines),
-        critical_path_section(content.path),
+        critical_path_section(content.chips),
         pipes_section(content.pipes),
         roofline_section(content.roofline),
     ]
@@ -157,10 +77,10 @@ def render_page(content: PageContent) -> str:
 
 def _timelines(content: PageContent) -> list[Timeline]:
     timelines = []
-    if content.records is not None:
-        document = swimlane_document(content.records, content.graph, content.names)
-        marked = {step.task.task_id for step in content.path.steps} if content.path else set()
-        timelines.append(timeline_of(document, "Chip: cores, schedulers, orchestrator", marked))
+    for chip in content.chips:
+        document = swimlane_document(chip.records, chip.graph, chip.names)
+        marked = {step.task.task_id for step in chip.path.steps} if chip.path else set()
+        timelines.append(timeline_of(document, f"Chip {chip.label}: cores, schedulers, orchestrator", marked))
     table = content.stats.table if content.stats else None
     if table is not None and len(table):
         shown = table.select(np.arange(min(len(table), HOST_SLICES)))

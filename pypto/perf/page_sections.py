@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from pypto.perf.chip_records import ChipRecords
 from pypto.perf.counters import PipeUse, Roofline
 from pypto.perf.critical_path import CriticalPath, PathStep
 from pypto.perf.critical_path_report import summary_line
+from pypto.perf.page_inputs import ChipRun
 from pypto.perf.stats import BenchmarkStats
 from pypto.perf.task_id import display_id
 from pypto.perf.timeline import Timeline
@@ -46,7 +46,7 @@ def _us(value: float) -> str:
     return f"{value:,.1f}"
 
 
-def overview_section(stats: BenchmarkStats | None, records: ChipRecords | None) -> Section | None:
+def overview_section(stats: BenchmarkStats | None, chips: Sequence[ChipRun], chips_found: int) -> Section | None:
     """Headline, steadiness, warnings."""
     parts = []
     if stats is not None:
@@ -62,9 +62,12 @@ def overview_section(stats: BenchmarkStats | None, records: ChipRecords | None) 
         if stats.warnings:
             items = "".join(f"<li>{escape(warning)}</li>" for warning in stats.warnings)
             parts.append(f'<ul class="warnings" aria-label="warnings">{items}</ul>')
-    if records is not None:
-        cores = len({task.core_id for task in records.tasks})
-        parts.append(f"<p>{len(records.tasks)} task rows on {cores} cores, collection level {records.level}</p>")
+    for chip in chips:
+        cores = len({task.core_id for task in chip.records.tasks})
+        rows, level = len(chip.records.tasks), chip.records.level
+        parts.append(f"<p>{escape(chip.label)}: {rows} task rows on {cores} cores, collection level {level}</p>")
+    if chips_found > len(chips):
+        parts.append(f"<p>{len(chips)} of {chips_found} swimlanes are shown.</p>")
     return Section("overview", "Overview", "".join(parts)) if parts else None
 
 
@@ -143,18 +146,20 @@ def swimlane_section(timelines: Sequence[Timeline]) -> Section | None:
     return Section("swimlane", "Swimlane", html)
 
 
-def critical_path_section(path: CriticalPath | None) -> Section | None:
-    """Summary, stall by kind, steps."""
-    if path is None or not path.steps:
-        return None
+def critical_path_section(chips: Sequence[ChipRun]) -> Section | None:
+    """Per chip: summary, stall by kind, steps."""
+    parts = [_path_of(chip.label, chip.path) for chip in chips if chip.path and chip.path.steps]
+    return Section("critical-path", "Critical path", "".join(parts)) if parts else None
+
+
+def _path_of(label: str, path: CriticalPath) -> str:
     rows = [_path_row(step) for step in path.steps[:PATH_ROWS]]
     more = f"<p>{len(path.steps) - PATH_ROWS} more steps are left out.</p>" if len(path.steps) > PATH_ROWS else ""
     span = path.makespan_ns or 1
     waits = "".join(_bar(wait, ns / span) for wait, ns in [("compute", path.compute_ns), *path.stall_by_wait().items()])
     headers = ["task", "kernel", "core", "start us", "compute us", "stall us", "waited for"]
-    summary = f"<p><code>{escape(summary_line('run', path))}</code></p>"
-    html = f'{summary}<div class="bars">{waits}</div>{table(headers, rows)}{more}'
-    return Section("critical-path", "Critical path", html)
+    summary = f"<p><code>{escape(summary_line(label, path))}</code></p>"
+    return f'{summary}<div class="bars">{waits}</div>{table(headers, rows)}{more}'
 
 
 def _path_row(step: PathStep) -> list[str]:

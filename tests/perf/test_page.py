@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pypto.perf.chip_records import ChipRecords, ChipTask, SchedulerPhase
 from pypto.perf.counters import CountersError, read_pipe_use, read_roofline
-from pypto.perf.page import PageContent, find_run_files, page_of, render_page
+from pypto.perf.page import page_of, render_page
+from pypto.perf.page_inputs import ChipRun, PageContent, find_run_files
 from pypto.perf.runs import RunError, RunOptions
 from pypto.perf.task_graph import GraphEdge, GraphTask, TaskGraph
 from pypto.perf.timeline import timeline_of
@@ -66,12 +67,24 @@ def test_page_shows_every_part_and_fetches_nothing(page: str) -> None:
     assert not re.search(r"<(link|img|iframe)\b|\bsrc=|@import|\bfetch\(|XMLHttpRequest", page)
 
 
+def test_every_rank_has_its_swimlane_and_critical_path(tmp_path: Path) -> None:
+    for place in ("rank0/d0", "rank0/d1", "rank1/d0"):
+        directory = tmp_path / "dfx_outputs" / place
+        directory.mkdir(parents=True)
+        for name in ("chip_swimlane_records.json", "deps.json"):
+            shutil.copy(SAMPLES / name, directory / name)
+    text = page_of(find_run_files(tmp_path), RunOptions())
+    for place in ("rank0/d0", "rank0/d1", "rank1/d0"):
+        assert f"Chip dfx_outputs/{place}: cores, schedulers, orchestrator</option>" in text
+        assert f"[dfx_outputs/{place}] makespan=3.798ms" in text
+
+
 def test_names_cannot_break_out_of_the_page() -> None:
     evil = "</script><script>alert(1)</script>"
     tasks = [ChipTask(0, 1, 0, "aiv", 0, 10, 20, 0, 30)]
     graph = TaskGraph({0: GraphTask(0, (-1, 0, -1), 1)}, [])
     records = ChipRecords(2, 50_000_000, ["aiv"], tasks)
-    text = render_page(PageContent(evil, records=records, graph=graph, names={0: evil}))
+    text = render_page(PageContent(evil, chips=(ChipRun(evil, records, graph, {0: evil}),)))
     assert "<script>alert" not in text
     data = re.search(r'<script type="application/json" id="run-data">(.*?)</script>', text, re.DOTALL)
     assert data is not None
@@ -218,7 +231,7 @@ def large_run(tasks: int) -> tuple[ChipRecords, TaskGraph]:
 @needs_browser
 def test_browser_copes_with_a_hundred_thousand_slices(tmp_path: Path) -> None:
     records, graph = large_run(33_334)
-    text = render_page(PageContent("large", records=records, graph=graph, names={}))
+    text = render_page(PageContent("large", chips=(ChipRun("large", records, graph),)))
     timing = """
 const begin = performance.now();
 for (let i = 0; i < 10; i++) { lanes.zoom(0.7); lanes.move(0.1); }
