@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -18,6 +18,19 @@ from pypto.sim.tile_program import TileProgram
 FUEL: Final = 1 << 20
 """Backward jumps between two looks at the outside world (signals, other blocks): some milliseconds."""
 _FIRST_ROWS: Final = 256
+
+
+class Watch(Protocol):
+    """Who looks at the blocks of a core while they run (:mod:`pypto.sim.checks`)."""
+
+    def start(self, frame: Frame) -> None:
+        """A block begins; its parameters are in the frame."""
+
+    def empty(self, frame: Frame) -> None:
+        """The observer has asked for room."""
+
+    def end(self, frame: Frame) -> None:
+        """The block has ended."""
 
 
 class Trace:
@@ -47,6 +60,7 @@ class Core:
 
     def __init__(self) -> None:
         self.memory = OnChipMemory()
+        self.watch: Watch | None = None
         self._frames: dict[TileProgram, Frame] = {}
 
     def frame(self, program: TileProgram) -> Frame:
@@ -61,6 +75,7 @@ class Core:
         for program in programs:
             if program not in self._frames:
                 self._frames[program] = Frame(program, self.memory)
+            self._frames[program].watch = self.watch
         return [self._frames[program] for program in programs]
 
 
@@ -69,6 +84,7 @@ class Frame:
 
     def __init__(self, program: TileProgram, memory: OnChipMemory):
         self.program, self.memory = program, memory
+        self.watch: Watch | None = None
         self.template = program.template.copy()
         self.template[program.relocated] += memory.bases[program.relocated_space]
         self.template[op.FUEL] = FUEL
@@ -87,6 +103,8 @@ class Frame:
         words[op.RECORD] = record
         if self.program.clears:
             self.memory.clear(self.program.space_bytes)
+        if self.watch is not None:
+            self.watch.start(self)
 
     def resume(self, trace: Trace, allocations: Allocations) -> int:
         """Run until the block is done, blocked, out of fuel or asks something; a fault raises ``ExecutionError``."""
@@ -100,11 +118,15 @@ class Frame:
             trace.used = int(words[op.ROWS])
             if status == op.TRACE_FULL:
                 trace.grow()
+            elif status == op.PAUSED:
+                self.watch.empty(self)  # type: ignore[union-attr]
             elif status == op.FAULTED:
                 raise fault(self.program, words, self.address)
             else:
                 if status == op.OUT_OF_FUEL:
                     words[op.FUEL] = FUEL
+                if status == op.DONE and self.watch is not None:
+                    self.watch.end(self)
                 return status
 
     def list_accesses(self, rows: Words, used: int) -> int:

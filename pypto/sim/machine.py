@@ -199,6 +199,7 @@ def _run(words):
     row = frame[op.ROWS]
     recording, listing = frame[op.RECORD] == op.TRACE, frame[op.RECORD] == op.LIST
     status = op.FAULTED
+    observer, paused = frame[op.OBSERVER], np.int64(0)
     while True:
         operation = code[pc]
         if operation == op.CALL:
@@ -225,6 +226,9 @@ def _run(words):
             if result != 0:
                 status = _fault(frame, result, pc, code[pc + 2])
                 break
+            if observer != 0:
+                frame[op.PC] = pc
+                paused = call_kernel(observer, base)
             if recording:
                 tensor = code[pc + 5]
                 delta = deltas[frame[tensor + layout.TENSOR_ALLOCATION]] if tensor else 0
@@ -234,6 +238,9 @@ def _run(words):
             frame[op.SLOT_NUMBER] = 0
             scalars = 0
             pc += code[pc + 1]
+            if paused != 0:
+                status = _stop(frame, op.PAUSED, pc, 0)
+                break
             continue
         scalars += 1
         if operation == op.LOOP_TEST:
@@ -342,6 +349,10 @@ def _run(words):
                 frame[code[pc + 1]] = load_element(address, dtype, nibble)
             else:
                 store_element(address, dtype, nibble, frame[code[pc + 1]])
+            if observer != 0 and not listing:
+                _report(frame, address, 1, element_bytes(dtype))
+                frame[op.PC] = pc
+                paused = call_kernel(observer, base)
             if recording:
                 _report(frame, address, 1, element_bytes(dtype))
                 delta = deltas[frame[tensor + layout.TENSOR_ALLOCATION]]
@@ -349,6 +360,9 @@ def _run(words):
                 row += 1
                 scalars = 0
             pc += 5 + code[pc + 4]
+            if paused != 0:
+                status = _stop(frame, op.PAUSED, pc, 0)
+                break
         elif operation == op.LOAD_TILE or operation == op.STORE_TILE:
             if row >= capacity:
                 scalars -= 1
@@ -365,6 +379,10 @@ def _run(words):
                 frame[code[pc + 1]] = load_element(address, frame[tile + layout.TILE_DTYPE], -1)
             else:
                 store_element(address, frame[tile + layout.TILE_DTYPE], -1, frame[code[pc + 1]])
+            if observer != 0 and not listing:
+                _report(frame, address, 0, 0)
+                frame[op.PC] = pc
+                call_kernel(observer, base)
             if recording:
                 _report(frame, 0, 0, 0)
                 _write_row(frame, as_pointer(trace + row * 64), code[pc + 3], 0, 0, scalars - 1)
@@ -418,6 +436,11 @@ def _run(words):
             if row >= capacity:
                 status = _stop(frame, op.TRACE_FULL, pc, 0)
                 break
+            frame[op.PC] = pc
+            if observer != 0 and operation == op.BARRIER:
+                frame[op.ENTERS] = 1
+                call_kernel(observer, base)
+                frame[op.ENTERS] = 0
             result = crosscore.step(frame, code, pc)
             if result < 0:
                 status = _stop(frame, op.BLOCKED, pc, code[pc + 2])
@@ -425,6 +448,8 @@ def _run(words):
             if result > 0:
                 status = _fault(frame, result, pc, code[pc + 2])
                 break
+            if observer != 0:
+                call_kernel(observer, base)
             if recording:
                 tensor = code[pc + 4] if operation == op.NOTE else 0
                 delta = deltas[frame[tensor + layout.TENSOR_ALLOCATION]] if tensor else 0
@@ -462,6 +487,9 @@ def _run(words):
             if result > 0:
                 status = _fault(frame, result, pc, code[pc + 2])
                 break
+            if observer != 0:
+                frame[op.PC] = pc
+                call_kernel(observer, base)
             if recording:
                 _write_row(frame, as_pointer(trace + row * 64), code[pc + 2], 0, 0, scalars)
                 row += 1

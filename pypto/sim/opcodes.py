@@ -32,7 +32,10 @@ TOTAL_SCALARS: Final = 15  # scalar instructions executed before the previous tr
 CORE: Final = 16          # 0 AIC, 1 + lane AIV
 ARRIVED: Final = 17       # 1 while the core waits at a barrier it has already been counted at
 SLOT_NUMBER: Final = 18   # slot of the tile the next tile instruction writes
-HEADER: Final = 19
+OBSERVER: Final = 19      # address of a function int64(int64* frame) called after every tile instruction, or 0
+WATCH: Final = 20         # address of the observer's state
+ENTERS: Final = 21        # 1 while the observer is called before an instruction (barriers only)
+HEADER: Final = 22
 SCRATCH: Final = HEADER    # one tensor descriptor
 ARGUMENTS: Final = SCRATCH + 24
 ARGUMENT_WORDS: Final = 96
@@ -50,6 +53,7 @@ OUT_OF_FUEL: Final = 3    # continue; lets the driver see signals and other bloc
 REQUEST: Final = 4        # an orchestration instruction: the driver acts, then continues
 NOTIFIED: Final = 6       # a peer's signal cell was changed: the driver wakes the rank in DETAIL, then continues
 BLOCKED: Final = 5        # a cross-core wait; the same instruction is tried again on resumption
+PAUSED: Final = 8         # the observer asks to be emptied; continue
 UNKNOWN: Final = 7        # the GM accesses of this program cannot be listed without running it
 
 # fault codes beyond the kernels' statuses (layout.py 1 to 4)
