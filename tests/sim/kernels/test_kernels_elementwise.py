@@ -83,7 +83,7 @@ def test_two_tiles(name, dtype, layout):
     assert_same(again.inside, dst.inside, dtype)
 
 
-SCALARS = {FP32: 0.3, FP16: 0.3, BF16: -2.7, INT8: -3, INT16: 700, INT32: -70001, UINT8: 5}
+SCALARS = {FP32: 0.3, BF16: -2.7, INT8: -3, INT32: -70001, UINT8: 5}
 
 
 @pytest.mark.parametrize(("name", "dtype"), [(n, d) for n in FLOAT_ORACLES for d in SCALARS], ids=lambda v: str(v))
@@ -122,7 +122,7 @@ BITS = {
 }
 
 
-@pytest.mark.parametrize("dtype", (INT8, INT16, UINT16, INT32, INT64, UINT64), ids=str)
+@pytest.mark.parametrize("dtype", (INT8, UINT16, INT32, INT64, UINT64), ids=str)
 @pytest.mark.parametrize("name", BITS)
 @examples
 @given(layouts())
@@ -135,7 +135,7 @@ def test_bits_and_shifts(name, dtype, layout):
     ok(f"t{name}", dst, layout.tile(a, dtype), layout.tile(b, dtype))
     assert_same(dst.inside, wrapped(oracle(a, b), dtype)[:rows, :cols], dtype)
     assert_untouched_outside(dst)
-    if dtype in (INT16, INT32):
+    if dtype in (UINT16, INT32):
         ok(f"t{name}s", dst, layout.tile(a, dtype), 5)
         assert_same(dst.inside, wrapped(oracle(a, np.full(a.shape, 5)), dtype)[:rows, :cols], dtype)
 

@@ -233,3 +233,22 @@ def test_widths_must_agree():
         kernel("tload", [FP32, FP16, None, None, None])
     with pytest.raises(UnsupportedDtype, match="two number dtypes"):
         kernel("tstore", [FP32, FP8E8M0, None, None, None])
+
+
+def test_stores_between_number_dtypes_convert():
+    """Float to integer drops the fraction and saturates, integers keep their low bits or become floats."""
+    def store(values, source, target):
+        out = np.zeros((1, values.shape[1]), target.storage)
+        ok("tstore", Tensor(out, target), Tile.of(values, source), [0, 0], list(out.shape), list(out.shape))
+        return out[0].tolist()
+
+    assert store(np.array([[1.9, -1.9, 3e9, np.nan]], np.float32), FP32, INT32) == [1, -1, 2147483647, 0]
+    assert store(np.array([[300, -1, 127]], np.int32), INT32, INT8) == [44, -1, 127]
+    assert store(np.array([[16777217, -3]], np.int32), INT32, FP32) == [16777216.0, -3.0]
+
+
+def test_insert_narrows_the_accumulator_to_even():
+    acc = Tile.of(np.array([[1.0, 2049.0, 65520.0]], np.float32), FP32)
+    dst = Tile(FP16, 2, 4)
+    ok("tinsert", dst, acc, 1, 1)
+    np.testing.assert_array_equal(dst.array[1, 1:].view(np.float16), [1.0, 2048.0, np.inf])
