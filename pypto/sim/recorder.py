@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
 
 import numpy as np
 
@@ -18,13 +17,8 @@ class Recorder:
 
     events: list[tuple[int, int, int, int]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    kinds: list[int] = field(default_factory=list)
-    blocks: list[int] = field(default_factory=list)
-    flags: list[int] = field(default_factory=list)
-    tensors: list[int] = field(default_factory=list)
-    scalars: list[int] = field(default_factory=list)
-    lookups: list[int] = field(default_factory=list)
-    scopes: list[int] = field(default_factory=list)
+    tasks: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
+    """(kind, blocks, flags, tensors, scalars, lookups, scope)."""
     dependencies: list[int] = field(default_factory=list)
     dependency_kinds: list[int] = field(default_factory=list)
     dependency_start: list[int] = field(default_factory=lambda: [0])
@@ -49,13 +43,7 @@ class Recorder:
     ) -> None:
         """A task in submit order."""
         self.names.append(name)
-        self.kinds.append(kind)
-        self.blocks.append(blocks)
-        self.flags.append(flags)
-        self.tensors.append(tensors)
-        self.scalars.append(scalars)
-        self.lookups.append(lookups)
-        self.scopes.append(scope)
+        self.tasks.append((kind, blocks, flags, tensors, scalars, lookups, scope))
         self.dependencies.extend(producers)
         self.dependency_kinds.extend(kinds)
         self.dependency_start.append(len(self.dependencies))
@@ -91,29 +79,17 @@ class Recorder:
     def recording(self, name: str, platform: str, trace: Words, arguments: Words, allocations: Words) -> Recording:
         """Everything gathered, as arrays."""
         trace = self._ordered(trace)
-        rows = np.array(self.subtasks, np.int64).reshape(-1, len(_SUBTASK_COLUMNS)).T.copy()
-        columns = dict(zip(_SUBTASK_COLUMNS, rows))
-        columns.update(
-            _columns(
-                task_kind=self.kinds,
-                task_blocks=self.blocks,
-                task_flags=self.flags,
-                task_tensors=self.tensors,
-                task_scalars=self.scalars,
-                task_lookups=self.lookups,
-                task_scope=self.scopes,
-                deps_start=self.dependency_start,
-                deps=self.dependencies,
-                deps_kind=self.dependency_kinds,
-                subtask_start=self.subtask_start,
-            )
-        )
+        columns = {**_columns(_TASK_COLUMNS, self.tasks), **_columns(_SUBTASK_COLUMNS, self.subtasks)}
         return Recording(
             name=name,
             platform=platform,
             programs=[program.record for program in self.programs],
             trace=trace,
             task_name=self.names,
+            deps_start=np.array(self.dependency_start, np.int64),
+            deps=np.array(self.dependencies, np.int64),
+            deps_kind=np.array(self.dependency_kinds, np.int64),
+            subtask_start=np.array(self.subtask_start, np.int64),
             events=np.array(self.events, np.int64).reshape(-1, 4),
             arguments=arguments,
             allocations=allocations,
@@ -121,6 +97,15 @@ class Recorder:
         )
 
 
+_TASK_COLUMNS = (
+    "task_kind",
+    "task_blocks",
+    "task_flags",
+    "task_tensors",
+    "task_scalars",
+    "task_lookups",
+    "task_scope",
+)
 _SUBTASK_COLUMNS = (
     "subtask_program",
     "subtask_block",
@@ -130,8 +115,6 @@ _SUBTASK_COLUMNS = (
 )
 
 
-def _columns(**lists: list[int]) -> dict[str, Words]:
-    """The lists as arrays, which share one block of memory: a launch of few tasks is mostly made of such lists."""
-    words = np.array(list(chain.from_iterable(lists.values())), np.int64)
-    ends = accumulate(map(len, lists.values()))
-    return {name: words[end - len(items) : end] for (name, items), end in zip(lists.items(), ends)}
+def _columns(names: tuple[str, ...], rows: Sequence[tuple[int, ...]]) -> dict[str, Words]:
+    """The columns of ``rows`` as arrays."""
+    return dict(zip(names, np.array(rows, np.int64).reshape(-1, len(names)).T.copy()))
