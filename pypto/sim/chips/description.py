@@ -268,8 +268,7 @@ class Runtime:
     idle_loop: Constant
     complete: Constant
     complete_consumer: Constant
-    dispatch_task: Constant           # taking a task out of a queue and preparing its payload
-    dispatch: Constant                # each block of it
+    dispatch: Constant                # each block claimed
     dispatch_store: Constant
     doorbell: Constant
     core_setup: Constant

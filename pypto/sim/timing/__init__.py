@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .state import DeviceState
-    from .timeline import TaskRecord, Timeline, time_recording
+    from .timeline import TaskRecord, Timeline, time_ranks, time_recording
 
-_HOMES = {"DeviceState": "state", "TaskRecord": "timeline", "Timeline": "timeline", "time_recording": "timeline"}
+_HOMES = {"DeviceState": "state", "TaskRecord": "timeline", "Timeline": "timeline", "time_ranks": "timeline", "time_recording": "timeline"}
 
-__all__ = ["DeviceState", "TaskRecord", "Timeline", "time_recording"]
+__all__ = ["DeviceState", "TaskRecord", "Timeline", "time_ranks", "time_recording"]
 
 
 def __getattr__(name: str) -> Any:

@@ -426,7 +426,19 @@ def _none(p: Row, instruction: _Instruction, chip: Chip) -> None:
     p[c.KIND], p[c.OVERHEAD] = c.STALL, chip.sync.flag.value
 
 
+def _remote(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    """The links between chips decide how long it takes (see ``launch.play``)."""
+    p[c.KIND], p[c.RULE] = c.COMPUTE, c.FIXED
+    p[c.OVERHEAD] = chip.link.staged_ns.value * chip.clock_mhz / 1000
+
+
+def _signal(p: Row, instruction: _Instruction, chip: Chip) -> None:
+    """The scalar unit writes or reads one word of global memory."""
+    p[c.KIND], p[c.RULE], p[c.OVERHEAD] = c.STALL, c.FIXED, chip.scalar.gm_access.value
+
+
 _RULES: Final[dict[str, Callable[[Row, _Instruction, Chip], None]]] = {
     "copy_gm": _copy_gm, "gather_gm": _gather_gm, "move": _move, "mmad": _mmad, "mmad_mx": _mmad, "push": _push,
     "pop": _pop, "free": _free, "event": _event, "barrier": _barrier, "prefetch": _prefetch, "none": _none,
+    "remote": _remote, "notify": _signal, "wait": _signal,
 }

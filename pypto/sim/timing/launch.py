@@ -69,7 +69,7 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
         (x.SCALAR_ARGUMENT, r.submit_scalar), (x.ALLOC, r.alloc), (x.SCOPE_END, r.scope_end),
         (x.SCOPE_END_TASK, r.scope_end_task), (x.INSTRUCTION, r.orchestrator_instruction), (x.POLL, r.poll),
         (x.IDLE_LOOP, r.idle_loop), (x.COMPLETE_COST, r.complete), (x.COMPLETE_CONSUMER, r.complete_consumer),
-        (x.DISPATCH_TASK, r.dispatch_task), (x.DISPATCH_COST, r.dispatch), (x.STORE, r.dispatch_store), (x.DOORBELL,
+        (x.DISPATCH_COST, r.dispatch), (x.STORE, r.dispatch_store), (x.DOORBELL,
         r.doorbell), (x.SETUP, r.core_setup),
         (x.STAGED_SETUP, r.core_setup_staged), (x.PICKUP, r.core_pickup), (x.VISIBLE, r.finish_visible),
         (x.DUMMY_COST, r.dummy), (x.SYNC_START_COST, r.sync_start),
@@ -284,8 +284,13 @@ def _build(recording: Recording, chip: Chip, links: Links, log_lines: int) -> tu
     return played, f
 
 
-def play(recording: Recording, chip: Chip, cache: Cache | None, begin_ps: int, log_lines: int = 0) -> Played:
+def play(
+    recording: Recording, chip: Chip, cache: Cache | None, begin_ps: int, log_lines: int = 0, told: Ints | None = None
+) -> Played:
     """Time a launch whose orchestrator and schedulers start at ``begin_ps``.
+
+    ``told``, per trace row, is what other chips decide: ps at which a wait for a signal is over, ps that a transfer to
+    or from another chip takes; 0 for all other rows.
 
     ``cache``, if given, covers the addresses of the launch and is changed in place. ``ValueError`` names a launch that
     cannot end: which tasks are left and what the orchestrator waits for.
@@ -300,11 +305,21 @@ def play(recording: Recording, chip: Chip, cache: Cache | None, begin_ps: int, l
         played.memory, *links[:-2], trace, np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS)), cycle,
         chip.scalar.instruction.value * cycle, chip.scalar.tile_issue.value * cycle,
     )
+    if told is not None:
+        _tell(played.rows, told)
     if cache is None:
         cache = empty_cache(cache_tags(recording, chip))
     if engine.run(played.memory, f, trace, cache, begin_ps) == engine.STUCK:
         raise ValueError(_stuck(recording, played))
     return played
+
+
+def _tell(rows: Ints, told: Ints) -> None:
+    """Times that other chips decide, in the rows they belong to."""
+    known = np.flatnonzero(told)
+    waits = (rows[known, x.WHAT] & x.BYTE) == c.STALL
+    rows[known[waits], x.UNTIL] = told[known[waits]]
+    rows[known[~waits], x.WORK] = told[known[~waits]]
 
 
 def _stuck(recording: Recording, played: Played) -> str:

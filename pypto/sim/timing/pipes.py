@@ -148,6 +148,8 @@ def _stall(m, core, row, time):
         if opened < 0:
             return False
         time = max(time, opened)
+    elif m[row + x.UNTIL] > time:
+        time = m[row + x.UNTIL]
     m[row + x.ISSUED] = time
     m[row + x.START] = time
     m[row + x.ISSUE_CAUSE] = m[core + x.SCALAR_CAUSE]

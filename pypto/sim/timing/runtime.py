@@ -292,13 +292,12 @@ def _claim(m, thread, task, room, taken):
 @kernel
 def _claim_all(m, thread, task, room, time, taken):
     """Claim blocks while there is room; returns (time, number of pairs)."""
-    before = taken
     while not _placed(m, task):
         now = _claim(m, thread, task, room, taken)
         if now == taken:
             break
-        time += m[x.DISPATCH_COST] if taken > before else m[x.DISPATCH_TASK] + m[x.DISPATCH_COST]
         taken = now
+        time += m[x.DISPATCH_COST]
     return time, taken
 
 

@@ -151,6 +151,17 @@ def time_recording(recording: Recording, chip: Chip, state: DeviceState | None =
     return _timeline(recording, chip, play(recording, chip, cache, begin), begin)
 
 
+def time_ranks(recording: Recording, chip: Chip, state: DeviceState, told: Ints) -> tuple[Timeline, Ints, Ints]:
+    """Like :func:`time_recording` for a launch that waits for other chips; ``told`` as in :func:`launch.play`.
+
+    Returns the timeline and the start and end of every trace row, in ps from the start of the device wall.
+    """
+    cache = state.cover(cache_tags(recording, chip), int(chip.memory.l2_line_bytes.value))
+    begin = _begin_ps(chip)
+    played = play(recording, chip, cache, begin, told=told)
+    return _timeline(recording, chip, played, begin), played.rows[:, x.START].copy(), played.rows[:, x.END].copy()
+
+
 def _begin_ps(chip: Chip) -> int:
     r = chip.runtime
     return round(sum(part.value for part in (r.preamble, r.config_validate, r.arena_wire, r.sm_reset)) * 1000)

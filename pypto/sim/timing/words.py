@@ -19,8 +19,8 @@ from .codes import PIPE_COUNT
     INSERT, EDGE, SCALAR_ARGUMENT, ALLOC, SCOPE_END, SCOPE_END_TASK, INSTRUCTION, POLL, IDLE_LOOP, COMPLETE_COST,
     COMPLETE_CONSUMER, DISPATCH_COST, STORE, DOORBELL, SETUP, STAGED_SETUP, PICKUP, VISIBLE, DUMMY_COST,
     SYNC_START_COST,
-    WINDOW, HEAP_BYTES, RINGS, EVICTION_WEIGHT, DISPATCH_TASK,
-) = range(37)
+    WINDOW, HEAP_BYTES, RINGS, EVICTION_WEIGHT,
+) = range(36)
 
 # header: state of the orchestrator and of the run
 (
@@ -53,6 +53,7 @@ BETWEEN_CORES: Final = 1 << 25      # moves a tile through lines of L2 that have
 HAS_CROSS: Final = 1 << 26          # LINK: list of rows of other cores to wait for, after their number
 AT_BARRIER: Final = 1 << 27         # LINK: barrier
 BYTE: Final = 255
+UNTIL: Final = MISSED              # a row of the scalar unit that waits for another chip: when that is over
 BY_START, BY_ISSUE = -1, -2        # causes other than a row
 
 # a subtask

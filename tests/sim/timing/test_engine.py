@@ -162,7 +162,7 @@ def test_early_resolve_shortens_the_hop():
         first, second = time_recording(run.recording(), A2A3).records()
         return second.start_ns - first.end_ns
 
-    assert hop(1) < hop(0) - 500
+    assert hop(1) < hop(0)
 
 
 def test_tiny_tasks_are_bound_by_the_orchestrator():
@@ -171,7 +171,7 @@ def test_tiny_tasks_are_bound_by_the_orchestrator():
     for _ in range(512):
         run.submit(k, tensors=3, lookups=2)
     t = time_recording(run.recording(), A2A3)
-    assert t.phases["orch"][1] / 512 == pytest.approx(500, abs=5)
+    assert t.phases["orch"][1] / 512 == pytest.approx(260 + 2 * 100 + 40, abs=5)
     assert t.effective_us < 512
 
 

@@ -1,0 +1,51 @@
+"""Sweeps over chips: same numbers in this process, in a pool and on Dask."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pandas as pd
+import pytest
+from builder import Kernel, Launch
+
+from pypto.sim.chips import chip
+from pypto.sim.sweep import sweep
+from pypto.sim.timing import time_recording
+
+
+def recording():
+    k = Kernel()
+    tiles = [k.tile(64, 64) for _ in range(2)]
+    for i in range(8):
+        k.load(tiles[i % 2], i * 16384).do("texp", [tiles[i % 2]], [tiles[i % 2]]).store(tiles[i % 2], 1 << 24)
+    launch = Launch()
+    for _ in range(24):
+        launch.submit(k)
+    return launch.recording()
+
+
+POINTS = [chip("a2a3").replace(clusters=n, clock_mhz=mhz) for n in (2, 8) for mhz in (1500, 1800)]
+
+
+def test_rows_hold_what_the_timelines_say():
+    table = sweep(recording(), POINTS)
+    assert list(table["cores.clusters"]) == [2, 2, 8, 8]
+    for row, point in zip(table.to_dict("records"), POINTS):
+        t = time_recording(recording(), point)
+        assert row["effective_us"] == t.effective_us
+        assert sum(v for k, v in row.items() if k.startswith("critical.") and v == v) == pytest.approx(t.effective_us)
+
+
+def test_a_process_pool_changes_nothing():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        pd.testing.assert_frame_equal(sweep(recording(), POINTS, pool), sweep(recording(), POINTS))
+
+
+def test_a_dask_client_changes_nothing():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        pd.testing.assert_frame_equal(sweep(recording(), POINTS, client), sweep(recording(), POINTS))
+
+
+def test_nothing_to_sweep():
+    with pytest.raises(ValueError, match="at least one chip"):
+        sweep(recording(), [])
