@@ -23,13 +23,12 @@ def capture_stderr(path: str | Path) -> Iterator[None]:
             os.dup2(target, STDERR)
         finally:
             os.close(target)
-        try:
-            yield
-        finally:
-            _change_log()
-            os.fsync(STDERR)
-            os.dup2(saved, STDERR)
+        yield
     finally:
+        _change_log()
+        with contextlib.suppress(OSError):      # not every target can be synced
+            os.fsync(STDERR)
+        os.dup2(saved, STDERR)
         os.close(saved)
 
 
