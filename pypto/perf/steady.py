@@ -73,15 +73,14 @@ def truncation_point(values: np.ndarray) -> int:
     scale = float(np.max(np.abs(centred))) or 1.0
     flat = marginal[:half] <= 1e-15 * scale**2
     point = int(np.argmax(flat)) if flat.any() else int(np.argmin(marginal[:half]))
-    return point if stands_out(values[:point], values[point:]) else 0
+    return settling_point(values, point)
 
 
-def stands_out(dropped: np.ndarray, kept: np.ndarray) -> bool:
-    """Whether a start differs from the rest by more than the rest's own spread; noise alone must not cost launches."""
-    if not len(dropped):
-        return False
-    low, high = np.quantile(kept, (0.05, 0.95))
-    return not low <= np.median(dropped) <= high
+def settling_point(values: np.ndarray, point: int) -> int:
+    """The first of ``values[:point]`` that lies where nine in ten of the kept ones do: noise must not cost launches."""
+    low, high = np.quantile(values[point:], (0.05, 0.95))
+    settled = (values[:point] >= low) & (values[:point] <= high)
+    return int(np.argmax(settled)) if settled.any() else point
 
 
 def trend(values: np.ndarray, limit: int = 1000) -> tuple[float, float]:

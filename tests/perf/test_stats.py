@@ -179,7 +179,7 @@ def test_the_advised_warmup_covers_a_slow_start(slow: int, steady: int, random) 
     series = [5_000.0 - 100 * i for i in range(slow)] + [1_000.0 + random.uniform(-1, 1) for _ in range(slow + steady)]
     verdict = steady_state(series, dropped=0)
     assert slow <= verdict.advised <= slow + (slow + steady) // 2
-    assert abs(verdict.median_us - 1000) < 1
+    assert abs(verdict.median_us - 1000) <= 1
 
 
 def test_noise_alone_costs_no_launches() -> None:
