@@ -10,6 +10,7 @@ from pypto import ir
 NAMES = {
     torch.float32: "FP32", torch.float16: "FP16", torch.bfloat16: "BF16", torch.int8: "INT8", torch.int16: "INT16",
     torch.int32: "INT32", torch.int64: "INT64", torch.uint8: "UINT8", torch.uint16: "UINT16", torch.uint32: "UINT32",
+    torch.float8_e4m3fn: "FP8E4M3FN", torch.float8_e8m0fnu: "FP8E8M0",
 }  # fmt: skip
 HEAD = "import pypto.language as pl\n\n@pl.program\nclass Case:\n"
 

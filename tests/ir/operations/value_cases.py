@@ -24,6 +24,7 @@ class Case:
     oracle: Oracle
     inputs: Mapping[str, Tensor]
     rtol: float
+    platform: str
 
     def lines(self, spelling: str) -> str:
         """The kernel's lines for one spelling."""
@@ -41,6 +42,7 @@ def case(
     levels: str = "tile tensor",
     unified: bool = True,
     rtol: float = 1e-5,
+    platform: str = "a2a3sim",
     **inputs: Tensor,
 ) -> None:
     """Cases for every spelling of ``names``: ``pl.<level>.name`` and, when ``unified``, ``pl.name``.
@@ -51,7 +53,7 @@ def case(
         for level in levels.split():
             own = [f"pl.{name}"] if "." in name else [f"pl.{level}.{name}", *([f"pl.{name}"] if unified else [])]
             for spelling in own:
-                made = Case(level, text, oracle, inputs, rtol)
+                made = Case(level, text, oracle, inputs, rtol, platform)
                 CASES.append(pytest.param(spelling, made, id=f"{spelling}-{level}"))
 
 
@@ -180,6 +182,28 @@ case("gemv", "{op}({x}, {y})", torch.matmul, levels="tile", rtol=1e-4, **_VECTOR
 case("gemv_acc", "acc = pl.gemv({x}, {y})\n{op}(acc, {x}, {y})", lambda x, y: 2 * (x @ y), levels="tile", rtol=1e-4, **_VECTOR)
 case("gemv_bias", "{op}({x}, {y}, {v})", lambda x, y, v: x @ y + v, levels="tile", rtol=1e-4, **_VECTOR, v=BIAS)
 
+_MX = {
+    "x": floats(32, 64).to(torch.float8_e4m3fn), "y": floats(64, 32, seed=1).to(torch.float8_e4m3fn),
+    "s": (2.0 ** integers(32, 2, low=-2, high=3)).to(torch.float8_e8m0fnu),
+    "r": (2.0 ** integers(2, 32, low=-2, high=3, seed=1)).to(torch.float8_e8m0fnu),
+}  # fmt: skip
+_SCALES = (
+    "p = pl.move(pl.load(s, [0, 0], [32, 2], target_memory=pl.Mem.Mat), pl.Mem.LeftScale)\n"
+    "q = pl.move(pl.load(r, [0, 0], [2, 32], target_memory=pl.Mem.Mat), pl.Mem.RightScale)\n"
+)
+
+
+def scaled(x: Tensor, y: Tensor, s: Tensor, r: Tensor) -> Tensor:
+    """The product with one power of two per 32 elements of K."""
+    return (x.float() * s.float().repeat_interleave(32, 1)) @ (y.float() * r.float().repeat_interleave(32, 0))
+
+
+case("matmul_mx", _SCALES + "{op}({x}, p, {y}, q)", scaled, levels="tile", rtol=1e-4, platform="a5sim", **_MX)
+case("matmul_mx_acc", _SCALES + "acc = pl.matmul_mx({x}, p, {y}, q)\n{op}(acc, {x}, p, {y}, q)",
+     lambda *v: 2 * scaled(*v), levels="tile", rtol=1e-4, platform="a5sim", **_MX)
+case("matmul_mx_bias", _SCALES + "{op}({x}, p, {y}, q, {v})", lambda *v: scaled(*v[:4]) + v[4], levels="tile", rtol=1e-4,
+     platform="a5sim", **_MX, v=BIAS[:, :32].clone())
+
 # --- creation, movement, views ----------------------------------------------------------------------------------------
 
 case("full", "{op}([32, 64], pl.FP32, value=1.5)", lambda: torch.full((32, 64), 1.5), unified=False)
@@ -291,5 +315,6 @@ case("array.update_element", "a = pl.array.create(4, pl.INT32)\na = {op}(a, 1, 3
      lambda x: x + 3, levels="tile", x=X)
 case("array.get_element", "a = pl.array.create(4, pl.INT32)\na[0] = 5\npl.add({x}, pl.cast({op}(a, 0), pl.FP32))",
      lambda x: x + 5, levels="tile", x=X)
-for _name in ("bar_v", "bar_all", "fence", "cacheinvalid"):
+for _name in ("bar_v", "bar_m", "bar_all", "fence", "cacheinvalid"):
     case(f"system.{_name}", "{op}()\npl.add({x}, 1.0)", lambda x: x + 1, levels="tile", x=X)
+case("system.syncall", "{op}(core_type='aiv_only')\npl.add({x}, 1.0)", lambda x: x + 1, levels="tile", x=X)
