@@ -17,9 +17,9 @@ class Error(Exception):
         if self.span is not None and self.span.line:
             lines.append(self.span.excerpt())
         if self.hint:
-            lines.append(f"hint: {self.hint}")
+            lines.append(f"   = help: {self.hint}")
         if self.note:
-            lines.append(f"note: {self.note}")
+            lines.append(f"   = note: {self.note}")
         return "\n".join(lines)
 
 

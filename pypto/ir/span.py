@@ -23,20 +23,28 @@ class Span:
         text = linecache.getline(self.filename, self.line)
         return text.rstrip("\n") if text else None
 
-    def excerpt(self) -> str:
-        """The place, the source line and a caret under the construct."""
+    def excerpt(self, context: int = 2) -> str:
+        """The place, the source line with ``context`` lines around it, and carets under the construct (spec language 8.5)."""
         text = self.source_line()
         if text is None:
             return f"  --> {self}"
-        width = max(1, self.end_column - self.column) if self.end_column > self.column else 1
-        gutter = f"{self.line}"
-        pad = " " * len(gutter)
-        return (
-            f"{pad}--> {self.filename}:{self.line}:{self.column + 1}\n"
-            f"{pad} |\n"
-            f"{gutter} | {text}\n"
-            f"{pad} | {' ' * self.column}{'^' * min(width, max(1, len(text) - self.column))}"
-        )
+        numbers = range(max(1, self.line - context), self.line + context + 1)
+        lines = {n: linecache.getline(self.filename, n).rstrip("\n") for n in numbers}
+        shown = [n for n in numbers if n <= self.line or lines[n]]
+        gutter = len(str(max(shown)))
+        pad = " " * gutter
+        rows = [f"{pad}--> {self.filename}:{self.line}:{self.column + 1}", f"{pad} |"]
+        for number in shown:
+            rows.append(f"{number:>{gutter}} | {lines[number]}".rstrip())
+            if number == self.line:
+                rows.append(f"{pad} | {' ' * self.column}{'^' * self._width(text)}")
+        return "\n".join([*rows, f"{pad} |"])
+
+    def _width(self, text: str) -> int:
+        """Characters the carets cover: the construct, or one when its end is unknown or on another line."""
+        if self.end_column <= self.column:
+            return 1
+        return max(1, min(self.end_column, len(text)) - self.column)
 
 
 UNKNOWN_SPAN = Span("<unknown>", 0)
