@@ -18,6 +18,7 @@ from pypto.perf.trace_events import Event, Slice, TraceDocument, nesting_lanes
 
 ORCHESTRATOR, SCHEDULER, SCHEDULER_VIEW, WORKER_VIEW = 1, 2, 3, 4
 QUEUE_TID, ORCH_TID, UPLOAD_TID, CORE_TID, AICPU_TID, SCHED_TID = 3999, 4000, 4100, 10000, 19000, 30000
+OVERFLOW_TID = 1_000_000
 SLIVER_NS = 20
 OWN_LANE_KINDS = ("dummy_task", "predicated_skip")
 COLOURS = {
@@ -145,13 +146,18 @@ def _add_bars(
             tracks[index] = track
     bars: list[Bar] = []
     for index, (task, start, end, args) in enumerate(spans):
-        tid = CORE_TID + 10 * task.core_id + tracks[index]
+        tid = track_tid(CORE_TID + 10 * task.core_id, tracks[index], room=10)
         lane.threads[pid, tid] = _core_title(task)
         number = len(lane.workers) + len(lane.dispatched) + len(bars)
         bar = Slice(lane.label(task), pid, tid, start, end - start, args, "event", {"id": number})
         lane.slices.append(bar)
         bars.append(Bar(task, bar, number))
     return bars
+
+
+def track_tid(base: int, track: int, *, room: int) -> int:
+    """Thread number of a further track of a lane: beside it while there is room, else above all other numbers."""
+    return base + track if track < room else OVERFLOW_TID + 1000 * base + track
 
 
 def disjoint_lanes(intervals: Sequence[tuple[int, int]]) -> list[int]:
@@ -230,10 +236,12 @@ def _add_scheduler(lane: Swimlane) -> None:
         lane.threads[SCHEDULER, base] = f"Sched_{thread}"
         outer = [p for p in phases if p.kind != "resolve" and p.kind not in OWN_LANE_KINDS]
         tracks = nesting_lanes([(p.start_ns, p.end_ns) for p in outer])
-        _add_phases(lane, outer, [base + (track + 1 if track else 0) for track in tracks], thread)
+        _add_phases(lane, outer, [track_tid(base + 1, track, room=5) if track else base for track in tracks], thread)
         resolving = [p for p in phases if p.kind == "resolve"]
         inner = nesting_lanes([(p.start_ns, p.end_ns) for p in resolving])
-        _add_phases(lane, resolving, [base + 1 + (track + 4 if track else 0) for track in inner], thread)
+        _add_phases(
+            lane, resolving, [track_tid(base + 5, track, room=5) if track else base + 1 for track in inner], thread
+        )
     if any(lane.records.phases):
         lane.threads[SCHEDULER, QUEUE_TID] = "shared_ready_queue (global)"
 

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto.perf.chip_records import ChipRecords, ChipRecordsError, ChipTask, read_chip_records, records_of
+from pypto.perf.chip_records import (
+    ChipRecords,
+    ChipRecordsError,
+    ChipTask,
+    SchedulerPhase,
+    read_chip_records,
+    records_of,
+)
 from pypto.perf.critical_path import critical_path, family_of_kernel
 from pypto.perf.graph_text import edges_shown, graph_dot, graph_text
 from pypto.perf.sched_overhead import SchedOverheadError, overhead_counters, sched_overhead, stretches
@@ -26,7 +33,7 @@ from pypto.perf.task_graph import (
     read_kernel_names,
     read_task_graph,
     task_label,
-)  # fmt: skip
+)
 from pypto.perf.task_id import display_id
 from pypto.perf.task_statistics import function_statistics, statistics_report
 
@@ -263,6 +270,21 @@ def test_scheduler_overhead_stays_inside_the_window(run: tuple[ChipRecords, Task
     assert overhead_report(result).count("\n\n") == 5
     engines = {t.core_type for t in records.tasks}
     assert {e["name"].split("_")[1] for e in overhead_counters(records, graph)} == engines | {"all", "has"}
+
+
+@pytest.mark.parametrize("waiting", [2, 11, 40])
+def test_many_tasks_dispatched_to_one_core_get_tracks_of_their_own(waiting: int) -> None:
+    rows = [
+        ChipTask(t, t, t % 2, "aiv", 10 + t, 100 * t + 100, 100 * t + 150, 5, 100 * t + 160) for t in range(waiting)
+    ]
+    phases = [SchedulerPhase(0, kind, t, 50 + t, t, 1) for t in range(waiting) for kind in ("dispatch", "resolve")]
+    records = ChipRecords(3, 50_000_000, ["aiv", "aiv"], rows, [phases], core_to_thread=[0, 0])
+    document = swimlane_document(records, TaskGraph())
+    assert document.document()["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in document.metadata if e["name"] == "thread_name"}
+    for bar in document.slices:
+        if bar.pid in (3, 4):
+            assert names[bar.pid, bar.tid] == f"AIV_{bar.args['taskId'] % 2}"
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), max_size=25))
