@@ -161,8 +161,7 @@ class Option(Kind):
     words: tuple[str, ...] = ()
 
     def read(self, value: Any, paired: Type | None) -> Any:
-        if isinstance(value, Expr):
-            raise OperandTypeError("is a compile-time option: write it as a keyword")
+        _need_option(value)
         plain_bool = isinstance(value, bool) and bool not in self.classes
         if plain_bool or not isinstance(value, self.classes):
             names = " or ".join(noun(c) for c in self.classes)
@@ -180,8 +179,7 @@ class Code(Kind):
     as_number: bool = False
 
     def read(self, value: Any, paired: Type | None) -> Any:
-        if isinstance(value, Expr):
-            raise OperandTypeError("is a compile-time option: write it as a keyword")
+        _need_option(value)
         legal = ", ".join(f"{name!r} ({number})" for number, name in enumerate(self.names))
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise OperandValueError(f"is {value!r}; legal: {legal}")
@@ -237,6 +235,14 @@ class Anything(Kind):
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _need_option(value: Any) -> None:
+    """A literal arrives as an expression only when it was written positionally (spec ops 1.2)."""
+    if isinstance(value, Const):
+        raise OperandTypeError("is a compile-time option: write it as a keyword")
+    if isinstance(value, Expr):
+        raise OperandTypeError(f"is a compile-time option, got {describe(value)}")
 
 
 def describe(value: Any) -> str:

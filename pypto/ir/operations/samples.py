@@ -67,8 +67,8 @@ _UNARY = (
 )
 _BINARY = "add sub mul div fmod maximum minimum part_add part_mul part_max part_min cmp concat"
 _NOTHING = (
-    "get_block_idx get_block_num get_subblock_idx available_cluster_count available_aiv_count bar_v bar_m bar_all fence "
-    "cacheinvalid syncall task_invalid make_context"
+    "get_block_idx get_block_num get_subblock_idx available_cluster_count available_aiv_count bar_v bar_m bar_all "
+    "fence cacheinvalid syncall task_invalid make_context"
 )
 _EXPANDED = ("", "_add", "_sub", "_mul", "_div", "_max", "_min", "_expdif")
 _SCALAR = "adds subs muls divs fmods maximums minimums cmps expands"

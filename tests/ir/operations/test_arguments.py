@@ -77,6 +77,7 @@ def test_unified_keywords_differ_from_the_level_specific_ones():
         ("pl.cmp", (T, T, 2), {}, OperandTypeError, "cmp_type is a compile-time option: write it as a keyword"),
         ("pl.cmp", (T, T), {"cmp_type": 6}, OperandValueError, r"cmp_type is 6; legal: 'eq' \(0\)"),
         ("pl.full", ((4, 4), FP32, 1.0), {}, OperandTypeError, "value is a compile-time option"),
+        ("pl.full", ((4, 4), FP32), {"value": scalar(FP32)}, OperandTypeError, "compile-time option, got an FP32 scalar"),
         ("pl.write", (X, (0, 0)), {"value": 2}, OperandTypeError, "value needs a scalar expression, got 2"),
         ("pl.write", (tensor(4, 4, dtype=INT32), (0, 0), 2), {}, OperandValueError, r"write pl.const\(2, pl.INT32\)"),
         ("pl.write", (tensor(4, 4, dtype=FP16),
