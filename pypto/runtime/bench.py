@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pypto.perf import BenchmarkStats, TraceInvocation, TraceSpan
+from pypto.runtime import markers
 from pypto.runtime.log_config import configure_log, current_level
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.stderr_capture import capture_stderr as _capture_fd_stderr
-from pypto.runtime.stderr_capture import without_markers
 from pypto.runtime.task_names import task_names
 from pypto.runtime.worker import ChipWorker
 
@@ -47,7 +47,14 @@ def benchmark(
     On a ``*sim`` platform there is no device clock: ``stats.all_zero_device`` is true and ``host_wall_us`` is real
     time. What simulating took is ``stats.simulation_wall_us`` (one value per measured launch), never part of the rest.
     """
-    _check_call(rounds, warmup, platform, device_id, config, persistent, reset_persistent_windows)
+    _check_counts(rounds, warmup)
+    if hasattr(compiled, "distributed_config"):
+        from pypto.runtime.distributed_bench import benchmark_ranks
+
+        if platform is not None or device_id is not None:
+            raise ValueError("platform= and device_id= do not apply to an L3 program, which has its devices from its config")
+        return benchmark_ranks(compiled, args, rounds, warmup, config, persistent, reset_persistent_windows)
+    _check_call(platform, device_id, config, persistent, reset_persistent_windows)
     if config is None:
         config = RunConfig(platform=platform or compiled.platform, device_id=device_id or 0)
     level = current_level()
@@ -62,19 +69,20 @@ def benchmark(
     return stats
 
 
+def _check_counts(rounds: int, warmup: int) -> None:
+    if rounds <= 0:
+        raise ValueError(f"rounds must be positive, got {rounds}")
+    if warmup < 0:
+        raise ValueError(f"warmup must be non-negative, got {warmup}")
+
+
 def _check_call(
-    rounds: int,
-    warmup: int,
     platform: str | None,
     device_id: int | None,
     config: RunConfig | None,
     persistent: bool,
     reset_persistent_windows: bool | None,
 ) -> None:
-    if rounds <= 0:
-        raise ValueError(f"rounds must be positive, got {rounds}")
-    if warmup < 0:
-        raise ValueError(f"warmup must be non-negative, got {warmup}")
     if persistent or reset_persistent_windows is not None:
         raise ValueError("persistent= and reset_persistent_windows= apply only to an L3 program")
     if config is not None and (platform is not None or device_id is not None):
@@ -86,7 +94,7 @@ def _measure(compiled: Any, args: Sequence[Any], config: RunConfig, launches: in
     program = compiled.chip_callable
     worker = ChipWorker(config, runtime=program.runtime_name, enable_sdma=program.enable_sdma, auto_init=False)
     with tempfile.TemporaryDirectory(prefix="pypto-bench-") as folder, contextlib.ExitStack() as opened:
-        with without_markers(Path(folder, "opening.log")):
+        with markers.muted():
             opened.enter_context(worker)
             handle = worker.register(compiled)
         loop = Path(folder, "strace.log")

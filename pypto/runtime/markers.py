@@ -5,11 +5,12 @@ One launch is one ``write``: spans in the order their scopes close, each in the 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,6 +88,8 @@ def format_spans(launch: Launch, spans: Iterable[Span], *, written_ns: int, pid:
 
 def write_spans(launch: Launch, spans: Sequence[Span], *, written_ns: int) -> None:
     """Write ``spans`` to descriptor 2, after this process's clock anchor when it is the first record."""
+    if _process.is_muted:
+        return
     pid, thread = os.getpid(), threading.get_ident()
     tid = threading.get_native_id()
     text = format_spans(launch, spans, written_ns=written_ns, pid=pid, tid=tid, thread=thread)
@@ -107,6 +110,7 @@ class _Process:
     def __init__(self) -> None:
         self.invocations = itertools.count(1)
         self.anchored_pid = 0
+        self.is_muted = False
 
 
 _process = _Process()
@@ -126,6 +130,16 @@ def _clock_anchor(pid: int, thread: int, spans: Iterable[Span]) -> str:
         f"[mono_ns={mono_ns}][T0x{thread:x}][TIMING] clock_anchor: "
         f"[CLOCK_ANCHOR] v=1 pid={pid} mono_ns={mono_ns} wall_ns={wall_ns}\n"
     )
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """Write no records inside the block; everything else goes its way."""
+    _process.is_muted = True
+    try:
+        yield
+    finally:
+        _process.is_muted = False
 
 
 def start_log() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pypto.backend.platforms import DEFAULT_PLATFORM, BackendType, find_platform
+
+if TYPE_CHECKING:
+    from pypto.ir.pass_manager import OptimizationStrategy
 
 RING_COUNT: Final = 4
 INT32_MAX: Final = 2**31 - 1
@@ -73,12 +76,18 @@ def _one_of(name: str, value: object, legal: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}, got {value!r}")
 
 
+def _default_strategy() -> OptimizationStrategy:
+    from pypto.ir.pass_manager import OptimizationStrategy
+
+    return OptimizationStrategy.Default
+
+
 @dataclass
 class RunConfig:
     """Everything that may be chosen for a compile and its launches; pass it as ``config=``.
 
     ``platform`` and ``device_id`` bind a worker. ``rtol``, ``atol``, ``save_kernels`` and ``golden_data_dir`` serve
-    test harnesses. ``strategy`` (``None``: the default pipeline), ``dump_passes``, ``save_kernels_dir``,
+    test harnesses. ``strategy``, ``dump_passes``, ``save_kernels_dir``,
     ``codegen_only``, ``compile_profiling``, ``diagnostic_phase``, ``disabled_diagnostics``, ``distributed_config``,
     ``analyze_auto_scopes_for_deps``, ``memory_planner`` and ``dump_ptoas_passes`` reach the compiler. The rest is
     read at every launch:
@@ -100,7 +109,7 @@ class RunConfig:
     device_id: int = 0
     rtol: float = 1e-5
     atol: float = 1e-5
-    strategy: Any = None
+    strategy: Any = field(default_factory=_default_strategy)
     backend_type: BackendType = BackendType.Ascend910B
     dump_passes: Any = False
     save_kernels: bool = False

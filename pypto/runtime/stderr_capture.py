@@ -32,24 +32,6 @@ def capture_stderr(path: str | Path) -> Iterator[None]:
         os.close(saved)
 
 
-@contextlib.contextmanager
-def without_markers(path: str | Path) -> Iterator[None]:
-    """Hold back the markers of the block; everything else it writes to descriptor 2 follows at its end.
-
-    ``path`` is a file to keep the text in meanwhile.
-    """
-    try:
-        with capture_stderr(path):
-            yield
-    finally:
-        lines = Path(path).read_bytes().splitlines(keepends=True)
-        markers.write(b"".join(line for line in lines if not _is_marker(line)))
-
-
-def _is_marker(line: bytes) -> bool:
-    return b"[STRACE]" in line or b"[CLOCK_ANCHOR]" in line
-
-
 def _change_log() -> None:
     """Finish what goes to the present target; the next one is a log of its own, with its own clock anchor."""
     with contextlib.suppress(AttributeError, ValueError, OSError):

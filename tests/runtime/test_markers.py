@@ -3,6 +3,7 @@
 import os
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +74,16 @@ def test_every_log_starts_with_one_clock_anchor(capfd):
     envelope = r"\[mono_ns=\d+\]\[T0x[0-9a-f]+\]\[TIMING\] clock_anchor: "
     assert re.fullmatch(envelope + r"\[CLOCK_ANCHOR\] v=1 pid=\d+ mono_ns=\d+ wall_ns=\d+", lines[0])
     assert all(RECORD.fullmatch(line) for line in lines[1:])
+
+
+def test_muted_records_are_not_written(capfd):
+    with pytest.raises(KeyError), markers.muted():
+        markers.write_spans(Launch(1, "ab"), [Span("chip.run", 0, 1, 2)], written_ns=3)
+        os.write(2, b"said\n")
+        raise KeyError("stop")
+    assert capfd.readouterr().err == "said\n"
+    markers.write_spans(Launch(1, "ab"), [Span("chip.run", 0, 1, 2)], written_ns=3)
+    assert "[STRACE]" in capfd.readouterr().err
 
 
 def test_spans_are_noted_in_scope_exit_order_also_when_the_scope_raises():

@@ -13,6 +13,7 @@ def test_defaults():
     config = RunConfig()
     assert (config.platform, config.device_id, config.rtol, config.atol) == ("a2a3sim", 0, 1e-5, 1e-5)
     assert not config.any_dfx_enabled() and not config.save_kernels and not config.cold_start
+    assert config.strategy.name == "Default" and RunConfig().strategy is config.strategy
 
 
 @pytest.mark.parametrize("platform, family", [("a2a3", BackendType.Ascend910B), ("a5sim", BackendType.Ascend950)])

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pypto.runtime.stderr_capture import capture_stderr, without_markers
+from pypto.runtime.stderr_capture import capture_stderr
 
 
 def test_python_and_native_writes_are_caught_in_order(tmp_path, capfd, monkeypatch):
@@ -41,10 +41,3 @@ def test_descriptors_are_not_leaked(tmp_path, capfd):
         with capture_stderr(tmp_path / "log"):
             pass
     assert count is None or len(os.listdir("/proc/self/fd")) == count
-
-
-def test_markers_are_held_back_and_the_rest_follows(tmp_path, capfd):
-    with pytest.raises(KeyError), without_markers(tmp_path / "log"):
-        os.write(2, b"one\n[mono_ns=1] [STRACE] v=1 x\n[CLOCK_ANCHOR] v=1\ntwo")
-        raise KeyError("stop")
-    assert capfd.readouterr().err == "one\ntwo"
