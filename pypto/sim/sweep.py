@@ -43,7 +43,8 @@ def sweep(
         futures = [executor.submit(partial(_point, recording), one) for one in points]
         rows = [future.result() for future in futures]
     changed = _differences(points)
-    return pd.DataFrame([{**row, **{name: values[i] for name, values in changed.items()}} for i, row in enumerate(rows)])
+    figures = [{name: values[i] for name, values in changed.items()} for i in range(len(points))]
+    return pd.DataFrame([{**row, **figure} for row, figure in zip(rows, figures)])
 
 
 def _point(recording: Recording, chip: Chip) -> dict[str, Any]:

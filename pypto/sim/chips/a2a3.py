@@ -26,7 +26,7 @@ from .description import (
 
 C = Constant
 
-_UB_OPS_SOURCE = "pto-isa A2A3 cost model (6.1)"
+_UB_OPS_SOURCE = "pto-isa A2A3 cost model (6.1); integer forms, abs, sort32: profiles (X1)"
 # name: head, slope per repeat, tail
 _UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
     # slopes of two-source operations are those without a bank clash; the clash is added from the addresses (6.2)
@@ -39,7 +39,10 @@ _UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
     "adds": (12, 1, 13, "F"),
     "muls": (11, 1, 15, "F"),
     "maxs": (10, 1, 13, "F"),
-    "abs": (13, 1, 16, "F"),
+    "abs": (2, 1, 2, "M"),
+    "adds_int": (2, 1, 2, "M"),
+    "muls_int": (2, 1, 2, "M"),
+    "maxs_int": (2, 1, 2, "M"),
     "relu": (10, 1, 13, "F"),
     "lrelu": (11, 1, 15, "F"),
     "exp": (13, 2, 17, "F"),
@@ -58,7 +61,7 @@ _UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
     "gather": (24, 2, 0, "F"),
     "convert": (14, 2, 18, "F"),
     "sort4": (20, 78, 0, "M"),
-    "sort32": (6, 2, 0, "G"),
+    "sort32": (0, 1, 0, "M"),
     "axpy": (6, 2, 18, "G"),
     "shift": (6, 2, 14, "G"),
     "transpose": (6, 2, 14, "G"),
@@ -125,7 +128,7 @@ GM_L1_ND2NZ = Path(
 )
 UB_GM = Path(
     # 109 B/cycle of the cost model is not seen on chip: 8 KB take 292 cycles, and longer still with all cores (V2)
-    hit_rate=C(32, "B/cycle", "asc-devkit vector add, 8 KB of one AIV in 292 cycles; pto-isa saturating fit 16 (3.3)", "D"),
+    hit_rate=C(32, "B/cycle", "asc-devkit vector add, 8 KB of one AIV in 292 cycles (3.3, V2)", "D"),
     miss_rate=C(32, "B/cycle", "writes are absorbed by L2 (3.1)", "D"),
     row=C(8, "cycles/row", "asc-devkit (3.3)", "D"),
     issue=C(20, "cycles", "as for loads (3.2)", "D"),
@@ -186,6 +189,7 @@ VECTOR = RepeatVector(
     write_clash=C(0.8, "cycles/repeat", "asc-devkit UB bank samples: 139 cycles (6.2)", "D"),
     ragged=C(17, "cycles", "pto-isa A2A3 cost model (6.3)", "F"),
     chained=C(2, "cycles", "pto-isa A2A3 formulas: duplicate and divide, 45 cycles beyond the repeats (6.4)", "D"),
+    lone_row=C(8, "cycles/repeat", "pto-isa profile, one row of 3072 in 390 cycles (X1)", "M"),
     masked=C(13, "cycles", "pto-isa A2A3 formulas: row reductions of 32 and 64 columns (6.4)", "D"),
     fold=C(16, "cycles", "pto-isa A2A3 formulas: row reductions of 64 to 336 columns (6.4)", "D"),
     fold_latency=C(17, "cycles", "pto-isa A2A3 formulas: column reductions (6.4)", "D"),

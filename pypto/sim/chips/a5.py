@@ -50,14 +50,36 @@ _REGISTER_OPS: dict[str, tuple[float, float, float, float, float, float]] = {
     "pack": (6, 6, 1, 1, 2, 1),
 }
 
+_PROFILES = "pto-isa A5 conversion profiles (7.2, X3)"
+# name: latency, interval in one run, interval in a loop over rows, elements per step
+_CONVERSIONS: dict[str, tuple[float, float, float, float]] = {
+    "convert_32_16": (5, 2.6, 2.0, 128),
+    "convert_16_8": (5, 1.33, 1.0, 128),
+    "convert_to_bytes": (19, 24.6, 87.6, 128),
+    "convert_to_nibbles": (19, 12.4, 87.7, 128),
+    "convert_from_bytes": (26, 3.9, 5.0, 64),
+    "convert_from_nibbles": (29, 1.0, 3.3, 256),
+    "precise_div": (353, 346.0, 346.5, 64),
+    "precise_div_half": (162, 168.1, 168.7, 128),
+}
+
 
 def _register_op(row: tuple[float, float, float, float, float, float]) -> RegisterOp:
     latency, half, interval, interval_half, forward, ports = row
     return RegisterOp(
         C(latency, "cycles", _VF, "F"), C(half, "cycles", _VF, "F"),
         C(interval, "cycles", _VF, "F"), C(interval_half, "cycles", _VF, "F"),
-        C(forward, "cycles", _VF, "F"), C(ports, "ports", _VF, "F"),
+        C(forward, "cycles", _VF, "F"), C(ports, "ports", _VF, "F"), C(interval, "cycles", _VF, "F"),
+        C(0, "elements", _VF, "F"),
     )
+
+
+def _conversion(row: tuple[float, float, float, float]) -> RegisterOp:
+    latency, run, rows, lanes = row
+    same = C(latency, "cycles", _PROFILES, "F")
+    interval = C(run, "cycles", _PROFILES, "F")
+    return RegisterOp(same, same, interval, interval, C(3, "cycles", _VF, "F"), C(1, "ports", _PROFILES, "F"),
+                      C(rows, "cycles", _PROFILES, "F"), C(lanes, "elements", _PROFILES, "F"))
 
 
 def _space(capacity: int, alignment: int) -> Space:
@@ -179,7 +201,10 @@ VECTOR = RegisterVector(
     store_to_load=C(20, "cycles", _VF, "F"),
     gather=C(33, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
     scatter=C(30, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
-    ops=OpTable(tuple((name, _register_op(row)) for name, row in _REGISTER_OPS.items())),
+    ops=OpTable((
+        *((name, _register_op(row)) for name, row in _REGISTER_OPS.items()),
+        *((name, _conversion(row)) for name, row in _CONVERSIONS.items()),
+    )),
 )
 
 SCALAR = Scalar(

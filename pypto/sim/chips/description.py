@@ -156,6 +156,8 @@ class RegisterOp:
     interval_half: Constant
     forward: Constant
     ports: Constant
+    interval_rows: Constant           # interval in a loop over rows of several registers
+    lanes: Constant                   # elements per step, 0: as many as the widest operand leaves room for
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,7 @@ class RepeatVector:
     write_clash: Constant             # extra cycles per repeat when the result hits a bank being read
     ragged: Constant                  # second pass over masked row tails
     chained: Constant                 # head of an instruction that follows another one of the same tile operation
+    lone_row: Constant                # cycles per repeat to copy the only row of a column reduction
     masked: Constant                  # a reduction over part of a repeat
     fold: Constant                    # each fold instruction of a row reduction
     fold_latency: Constant            # one step of a column reduction, beyond its repeats

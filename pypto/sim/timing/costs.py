@@ -119,7 +119,8 @@ def _vector(p: Row, instruction: _Instruction, chip: Chip) -> None:
         return
     p[c.KIND] = c.COMPUTE
     p[c.STRIDE] = instruction.work_stride()
-    if recipe.shape == "elements" and chip.generation == "a2a3":
+    scalar_code = recipe.shape == "elements" or (recipe.divides and instruction.dtype.is_int())
+    if scalar_code and chip.generation == "a2a3":
         p[c.RULE], p[c.SLOPE] = c.SCALAR_ELEMENTS, chip.scalar.element.value
     elif isinstance(chip.vector, RepeatVector):
         _repeat(p, instruction, recipe, chip.vector)
@@ -134,6 +135,9 @@ def _recipe(instruction: _Instruction) -> Recipe:
             source = DataType.from_code(int(instruction.reads[0][6]))
         repeat, register = conversion(source.get_bit(), result.get_bit(), source.is_float(), result.is_float())
         return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()))
+    if instruction.mnemonic == "trecip" and instruction.attributes.get("high_precision"):
+        precise = "precise_div_half" if instruction.bits() == 16 else "precise_div"
+        return Recipe("elementwise", ("copy", "div"), (precise,))
     return RECIPES.get(instruction.mnemonic, RECIPES["tmov"])
 
 
@@ -142,8 +146,8 @@ def _recipe(instruction: _Instruction) -> Recipe:
 
 def _repeat(p: Row, instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> None:
     bits = instruction.bits()
-    names = [f"{op}_half" if bits == 16 and f"{op}_half" in unit.ops else op for op in recipe.repeat]
-    ops = [unit.ops[name] for name in names]
+    variant = "_int" if instruction.dtype.is_int() else ("_half" if bits == 16 else "")
+    ops = [unit.ops[f"{op}{variant}" if f"{op}{variant}" in unit.ops else op] for op in recipe.repeat]
     p[c.ELEMENTS_PER_REPEAT] = unit.repeat_bytes.value * 8 // bits
     _REPEAT_SHAPES[recipe.shape](p, instruction, recipe, ops, unit)
 
@@ -195,6 +199,7 @@ def _repeat_col_reduce(p, instruction, recipe, ops, unit) -> None:
     p[c.OVERHEAD] = unit.fold_latency.value * len(ops)
     p[c.SLOPE] = unit.fold_slope.value * len(ops)
     p[c.EXTRA] = ops[0].tail.value
+    p[c.ROW] = unit.lone_row.value
 
 
 def _repeat_row_expand(p, instruction, recipe, ops, unit) -> None:
@@ -255,6 +260,8 @@ def _register(p: Row, instruction: _Instruction, recipe: Recipe, unit: RegisterV
         p[c.ELEMENTS_PER_REPEAT] = _sorted_per_repeat(instruction)
     half = bits <= 16
     ops = [unit.ops[name] for name in recipe.register]
+    if ops[0].lanes.value:
+        p[c.ELEMENTS_PER_REPEAT] = ops[0].lanes.value
     loads = max(recipe.sources, 1 if recipe.shape != "elementwise" else recipe.sources)
     run, by_row = _intervals(ops, loads, half, unit)
     p[c.OVERHEAD] = _frame(unit) + _chain_latency(ops, half)
@@ -280,13 +287,13 @@ def _chain_latency(ops: list, half: bool) -> float:
 def _intervals(ops: list, loads: int, half: bool, unit: RegisterVector) -> tuple[float, float]:
     """Cycles from one register to the next, in one run and in a loop over rows: the busiest of the ports decides."""
     arithmetic = sum((op.interval_half if half else op.interval).value / op.ports.value for op in ops)
-    interval = max(
-        loads / unit.load_ports.value, 1 / unit.store_ports.value, arithmetic,
-        (loads + 1 + len(ops)) / unit.dispatch.value
-    )
-    if loads < 2:
-        return interval, interval
-    return max(interval, 1 + unit.bank_clash.value), max(interval, 1 + unit.bank_clash_rows.value)
+    restart = sum((op.interval_rows.value - op.interval.value) / op.ports.value for op in ops)
+    memory = max(loads / unit.load_ports.value, 1 / unit.store_ports.value)
+    run = max(memory, arithmetic, (loads + 1 + len(ops)) / unit.dispatch.value)
+    rows = max(memory, run + restart)
+    if loads >= 2:
+        run, rows = max(run, 1 + unit.bank_clash.value), max(rows, 1 + unit.bank_clash_rows.value)
+    return run, rows
 
 
 # movement, cube, cross-core

@@ -59,7 +59,9 @@ def _repeat_row_reduce(p, rows, cols):
 
 @kernel
 def _repeat_col_reduce(p, rows, cols):
-    """a2a3: a chain of one instruction per row, each waiting for the one before (6.4)."""
+    """a2a3: a chain of one instruction per row, each waiting for the one before (6.4); a lone row is copied."""
+    if rows == 1:
+        return 6 + p[c.ROW] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
     return p[c.EXTRA] + rows * (p[c.OVERHEAD] + p[c.SLOPE] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT])))
 
 
@@ -98,9 +100,11 @@ def _register_elementwise(p, rows, cols):
     ``ROW``: the same in a loop over rows; ``EXTRA``: cycles from the last register of a row to the first of the next.
     """
     per_register = int(p[c.ELEMENTS_PER_REPEAT])
+    registers = _ceil(cols, per_register)
     if _flat(p, rows, cols):
         return p[c.OVERHEAD] + p[c.SLOPE] * (_ceil(rows * cols, per_register) - 1)
-    registers = _ceil(cols, per_register)
+    if registers == 1:
+        return p[c.OVERHEAD] + p[c.SLOPE] * (rows - 1)
     per_row = (registers - 1) * p[c.ROW] + max(p[c.ROW], p[c.EXTRA])
     return p[c.OVERHEAD] + rows * per_row - p[c.EXTRA]
 

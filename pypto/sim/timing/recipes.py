@@ -25,6 +25,11 @@ class Recipe:
     register: tuple[str, ...]
     sources: int = 1
 
+    @property
+    def divides(self) -> bool:
+        """Integer division has no vector instruction on a2a3 (spec hardware 6.5)."""
+        return "div" in self.repeat
+
 
 def _each(repeat: str, register: str, sources: int = 1) -> Recipe:
     return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()), sources)
@@ -144,8 +149,19 @@ RECIPES: Final[dict[str, Recipe]] = {
 
 def conversion(source_bits: int, result_bits: int, source_float: bool, result_float: bool) -> tuple[str, str]:
     """Instructions of a ``tcvt`` (a2a3, a5): pairs without a direct instruction go through a common one (ops 11)."""
-    if source_float != result_float and min(source_bits, result_bits) <= 8:
-        return "convert convert", "convert_int convert"
-    if source_float and result_float:
-        return "convert", "convert"
-    return "convert", "convert_int"
+    if source_float != result_float:
+        narrow = min(source_bits, result_bits) <= 8
+        return ("convert convert", "convert_int convert") if narrow else ("convert", "convert_int")
+    return "convert", _float_conversion(source_bits, result_bits)
+
+
+def _float_conversion(source_bits: int, result_bits: int) -> str:
+    if result_bits < 8:
+        return "convert_to_nibbles"
+    if source_bits < 8:
+        return "convert_from_nibbles"
+    if result_bits == 8:
+        return "convert_16_8" if source_bits == 16 else "convert_to_bytes"
+    if source_bits == 8:
+        return "convert_from_bytes"
+    return "convert_32_16" if (source_bits, result_bits) == (32, 16) else "convert"
