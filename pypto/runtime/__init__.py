@@ -14,6 +14,7 @@ from pypto.runtime.log_config import configure_log
 if TYPE_CHECKING:
     from pypto.runtime.bench import BenchmarkStats, TraceInvocation, TraceSpan, benchmark
     from pypto.runtime.device_tensor import DeviceTensor
+    from pypto.runtime.distributed_worker import DistributedRunHandle, DistributedWorker
     from pypto.runtime.log_config import current_level as log_level
     from pypto.runtime.pto_isa import ensure_pto_isa_root, pto_isa_include_dir
     from pypto.runtime.registration import RegistrationHandle
@@ -31,6 +32,8 @@ _HOME = {
     "TraceSpan": ("pypto.perf", "TraceSpan"),
     "benchmark": ("pypto.runtime.bench", "benchmark"),
     "ChipWorker": ("pypto.runtime.worker", "ChipWorker"),
+    "DistributedRunHandle": ("pypto.runtime.distributed_worker", "DistributedRunHandle"),
+    "DistributedWorker": ("pypto.runtime.distributed_worker", "DistributedWorker"),
     "DeviceTensor": ("pypto.runtime.device_tensor", "DeviceTensor"),
     "RegistrationHandle": ("pypto.runtime.registration", "RegistrationHandle"),
     "RunConfig": ("pypto.runtime.run_config", "RunConfig"),
@@ -51,6 +54,8 @@ __all__ = [
     "BenchmarkStats",
     "ChipWorker",
     "DeviceTensor",
+    "DistributedRunHandle",
+    "DistributedWorker",
     "RegistrationHandle",
     "RunConfig",
     "RunResult",

@@ -16,19 +16,32 @@ from numpy.typing import NDArray
 
 ALIGNMENT: Final = 512
 _PAGE: Final = mmap.PAGESIZE
-_NORESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0)
+_NORESERVE: Final = 0x4000  # MAP_NORESERVE of Linux, which the mmap module names from Python 3.13 on
+_LEAST: Final = 1 << 28
+
+
+def _mapped(size: int) -> mmap.mmap:
+    """``size`` bytes of address space, or the largest half, quarter, ... of it that the system grants."""
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE
+    while True:
+        try:
+            return mmap.mmap(-1, size, flags=flags)
+        except OSError:
+            if size // 2 < _LEAST:
+                raise
+            size //= 2
 
 
 class SharedRegion:
     """``size`` bytes shared with every process forked later, handed out in aligned pieces."""
 
     def __init__(self, size: int, purpose: str):
-        self.size, self.purpose = size, purpose
-        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE
-        self._map: mmap.mmap | None = mmap.mmap(-1, size, flags=flags)
+        self.purpose = purpose
+        self._map: mmap.mmap | None = _mapped(size)
+        self.size = len(self._map)
         self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
         self.base = ctypes.addressof(self._anchor)
-        self._free: list[tuple[int, int]] = [(self.base, size)]  # (address, bytes), by address
+        self._free: list[tuple[int, int]] = [(self.base, self.size)]  # (address, bytes), by address
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> int:
         """Address of ``nbytes`` bytes; ``MemoryError`` when the region has no such piece."""

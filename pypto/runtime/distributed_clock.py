@@ -1,0 +1,254 @@
+"""One clock for all ranks: when signals arrive, when waits end, how long transfers take (spec distributed 5, hardware 13b).
+
+Every launch is timed on its own, given when its waits end and how long its remote transfers take. Both follow from the
+times of the other ranks, so the launches are timed again until nothing changes: each pass gets one more link of every
+chain of signals right, and a chain has no circle, because the values were computed in an order in which every wait was
+answered. Times only grow from pass to pass, and nothing depends on how fast the host was.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from pypto.runtime.ranks_protocol import Done, Signals, Timed, TimeIt, Words
+from pypto.sim.chips import Chip
+from pypto.sim.distributed import EQUAL
+
+PS: Final = 1000
+MEMO: Final = 64
+# Passes over transfers that share a link: their times may swing, so they are settled after this many.
+SHARING_PASSES: Final = 8
+
+Ask = Callable[[int, TimeIt], Timed]
+
+
+@dataclass
+class ClockedTask:
+    """One dispatch: its rank, what it waits for, when the host submits it (ns from the start of the run)."""
+
+    number: int
+    rank: int
+    after: tuple[int, ...]
+    submit_ns: int
+    done: Done
+    start_ns: int = 0
+    wall_ns: int = 0
+
+    @property
+    def signals(self) -> Signals:
+        return self.done.signals or Signals()
+
+    @property
+    def device_ns(self) -> int:
+        """Start of the device wall."""
+        return self.start_ns + self.done.before_ns
+
+    @property
+    def end_ns(self) -> int:
+        return self.device_ns + self.wall_ns + self.done.after_ns
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The times of a run, relative to its start."""
+
+    start_ns: tuple[int, ...]
+    wall_ns: tuple[int, ...]
+    passes: int
+
+
+@dataclass
+class RankClock:
+    """Times runs; equal runs are remembered."""
+
+    chip: Chip
+    hop_ns: int
+    _memo: OrderedDict[Any, tuple[list[Words], list[Words]]] = field(default_factory=OrderedDict)
+
+    def settle(self, tasks: Sequence[ClockedTask], ask: Callable[[Mapping[int, TimeIt]], Mapping[int, Timed]]) -> Settled:
+        """Find the times of ``tasks``; ``ask`` times the dispatches of the ranks given."""
+        key = tuple((t.rank, t.after, t.submit_ns, t.done.digest, t.done.before_ns, t.done.after_ns) for t in tasks)
+        known = self._memo.pop(key, None)
+        until = [np.zeros(len(t.signals.wait_row), np.int64) for t in tasks]
+        work = [self._alone(t.signals) for t in tasks]
+        if known is not None:
+            until, work = known
+        passes = 0
+        while True:
+            passes += 1
+            timed = self._time(tasks, until, work, ask)
+            next_until = self._arrivals(tasks, timed)
+            next_work = work if passes > SHARING_PASSES else self._shared(tasks, timed, work)
+            if _same(until, next_until) and _same(work, next_work):
+                break
+            until, work = next_until, next_work
+        if len(self._memo) >= MEMO:
+            self._memo.popitem(last=False)
+        self._memo[key] = (until, work)
+        return Settled(tuple(t.start_ns for t in tasks), tuple(t.wall_ns for t in tasks), passes)
+
+    def _time(self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any) -> dict[int, tuple[Words, Words]]:
+        """One pass: per task, when its notifies end and its transfers start, in ps from the start of the run."""
+        by_rank: dict[int, list[int]] = {}
+        for position, task in enumerate(tasks):
+            by_rank.setdefault(task.rank, []).append(position)
+        requests = {
+            rank: TimeIt(tuple(tasks[p].number for p in ps), tuple(until[p] for p in ps), tuple(work[p] for p in ps))
+            for rank, ps in by_rank.items()
+        }
+        found: dict[int, tuple[Words, Words]] = {}
+        for rank, answer in ask(requests).items():
+            for place, position in enumerate(by_rank[rank]):
+                tasks[position].wall_ns = answer.walls_ns[place]
+                found[position] = (answer.notify_end[place], answer.remote_start[place])
+        self._place(tasks)
+        return {p: (e + tasks[p].device_ns * PS, s + tasks[p].device_ns * PS) for p, (e, s) in found.items()}
+
+    def _place(self, tasks: Sequence[ClockedTask]) -> None:
+        """Start times: a launch follows what it waits for and what its rank did before."""
+        ends: dict[int, int] = {}
+        free: dict[int, int] = {}
+        for task in tasks:
+            waits = [ends[a] for a in task.after if a in ends]
+            task.start_ns = self.hop_ns + max([task.submit_ns, free.get(task.rank, 0), *waits])
+            ends[task.number] = free[task.rank] = task.end_ns
+
+    # --- signals -----------------------------------------------------------------------------------------------------------
+
+    def _arrivals(self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]]) -> list[Words]:
+        """When every wait is over, in ps from the start of its own device wall."""
+        delay = round(self.chip.link.notify_ns.value * PS)
+        sent: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+        for position, task in enumerate(tasks):
+            s = task.signals
+            for n in range(len(s.notify_row)):
+                if int(s.notify_rank[n]) != task.rank:
+                    cell = (int(s.notify_rank[n]), int(s.notify_cell[n]))
+                    sent.setdefault(cell, []).append(
+                        (int(timed[position][0][n]) + delay, len(sent.get(cell, ())), int(s.notify_value[n]), int(s.notify_sets[n]))
+                    )
+        for arrivals in sent.values():
+            arrivals.sort()
+        result = [np.zeros(len(t.signals.wait_row), np.int64) for t in tasks]
+        cells: dict[tuple[int, int], _Cell] = {}
+        for position, task in enumerate(tasks):
+            s = task.signals
+            for item in s.order.tolist():
+                if item >= 0:
+                    if int(s.notify_rank[item]) == task.rank:
+                        cell = (task.rank, int(s.notify_cell[item]))
+                        cells.setdefault(cell, _Cell(sent.get(cell, []))).change(int(s.notify_value[item]), int(s.notify_sets[item]))
+                else:
+                    wait = -1 - item
+                    cell = (task.rank, int(s.wait_cell[wait]))
+                    at = cells.setdefault(cell, _Cell(sent.get(cell, []))).reached(int(s.wait_expected[wait]), int(s.wait_comparison[wait]))
+                    result[position][wait] = max(0, at - task.device_ns * PS)
+        return result
+
+    # --- links -------------------------------------------------------------------------------------------------------------
+
+    def _alone(self, signals: Signals) -> Words:
+        """Time of every remote transfer on an idle link: staged through one core's memory."""
+        link = self.chip.link
+        return np.rint(PS * (link.staged_ns.value + signals.remote_bytes / link.staged_gbps.value)).astype(np.int64)
+
+    def _shared(self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]], work: list[Words]) -> list[Words]:
+        """Times with the links shared: the transfers of one direction of a link get equal parts of it."""
+        links: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+        for position, task in enumerate(tasks):
+            s = task.signals
+            for n in range(len(s.remote_row)):
+                peer = int(s.remote_peer[n])
+                if peer not in (task.rank, -1):
+                    way = (task.rank, peer) if s.remote_writes[n] else (peer, task.rank)
+                    links.setdefault(way, []).append((int(timed[position][1][n]), int(s.remote_bytes[n]), position, n))
+        result = [self._alone(t.signals) for t in tasks]
+        for transfers in links.values():
+            transfers.sort()
+            for (start, _, position, n), end in zip(transfers, _fair_ends(transfers, self.chip)):
+                result[position][n] = max(int(result[position][n]), end - start)
+        return result
+
+
+def _fair_ends(transfers: Sequence[tuple[int, int, int, int]], chip: Chip) -> list[int]:
+    """End (ps) of each transfer (start, bytes, ...), sorted by start, on one direction of a link."""
+    own, whole = chip.link.staged_gbps.value / PS, chip.link.gbps.value / PS  # bytes per ps
+    fixed = round(chip.link.staged_ns.value * PS)
+    ends = [0] * len(transfers)
+    left: dict[int, float] = {}
+    now, following = 0.0, 0
+    while left or following < len(transfers):
+        if not left:
+            now = float(transfers[following][0])
+        rate = min(own, whole / len(left)) if left else own
+        arrival = transfers[following][0] if following < len(transfers) else float("inf")
+        first = min(left, key=lambda k: (left[k], k)) if left else -1
+        finish = now + left[first] / rate if left else float("inf")
+        then = min(arrival, finish)
+        for key in left:
+            left[key] -= (then - now) * rate
+        now = then
+        if finish <= arrival:
+            ends[first] = round(now) + fixed
+            del left[first]
+        else:
+            left[following] = float(transfers[following][1])
+            following += 1
+    return ends
+
+
+class _Cell:
+    """One signal cell over time: what arrives from other ranks, and what its own rank does in program order."""
+
+    def __init__(self, arrivals: list[tuple[int, int, int, int]]):
+        self._arrivals = arrivals
+        self._base, self._from = 0, 0     # value before the arrivals not yet overwritten, and the first of them
+        self._seen = 0                    # arrivals that a wait has already needed
+        self._sums: list[int] | None = None
+
+    def change(self, value: int, sets: int) -> None:
+        """The rank itself adds to the cell or sets it; a set drops what had arrived by then."""
+        if sets:
+            self._base, self._from, self._sums = value, self._seen, None
+        else:
+            self._base += value
+
+    def reached(self, expected: int, comparison: int) -> int:
+        """When the cell is first what a wait expects (ps); the last arrival when it never is."""
+        if self._sums is None:
+            self._sums = _running(self._arrivals[self._from:])
+        goal = expected - self._base
+        if comparison != EQUAL and self._plain():
+            count = bisect.bisect_left(self._sums, goal)
+        else:
+            count = next((k for k, total in enumerate(self._sums) if self._matches(total, goal, k, comparison)), len(self._sums) - 1)
+        count = min(count, len(self._sums) - 1)
+        self._seen = max(self._seen, self._from + count)
+        return self._arrivals[self._from + count - 1][0] if count else 0
+
+    def _plain(self) -> bool:
+        return all(not sets and value >= 0 for _, _, value, sets in self._arrivals)
+
+    def _matches(self, total: int, goal: int, count: int, comparison: int) -> bool:
+        last = self._arrivals[self._from + count - 1] if count else None
+        value = total if last is None or not any(a[3] for a in self._arrivals[self._from:self._from + count]) else total - self._base
+        return value == goal if comparison == EQUAL else value >= goal
+
+
+def _running(arrivals: Sequence[tuple[int, int, int, int]]) -> list[int]:
+    """Value of the cell, relative to its start, after each arrival."""
+    sums, total = [0], 0
+    for _, _, value, sets in arrivals:
+        total = value if sets else total + value
+        sums.append(total)
+    return sums
+
+
+def _same(a: list[Words], b: list[Words]) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(a, b))

@@ -1,0 +1,133 @@
+"""The processes of a worker and the memory they share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Final
+
+from pypto.backend.platforms import Platform, find_platform
+from pypto.runtime.distributed_programs import ChipTask, SubWorker
+from pypto.runtime.ranks import RankProcess, stop_all
+from pypto.runtime.ranks_exchange import RankBoard
+from pypto.runtime.shared_memory import SharedRegion
+
+STARTUP_TIMEOUT_S: Final = 120.0
+GIB: Final = 1 << 30
+# Address space, not memory: pages are committed when they are used. A card has 64 GB (spec hardware 1.1).
+CARD_BYTES: Final = 64 * GIB
+WINDOW_BYTES: Final = 256 * GIB
+HOST_BYTES: Final = 64 * GIB
+BOARD_BYTES: Final = 1 << 16
+
+
+class Crew:
+    """One process per chip and per sub-worker slot; ``broken`` says what happened to one that is gone."""
+
+    def __init__(
+        self, platform: str, device_ids: Sequence[int], runtime: str, tasks: Sequence[ChipTask],
+        sub_workers: Mapping[str, SubWorker], sub_count: int, timeout_s: float | None,
+    ):
+        self.platform: Platform = find_platform(platform)
+        self.device_ids = tuple(device_ids)
+        self.broken = ""
+        self.chips: list[RankProcess] = []
+        self.subs: list[RankProcess] = []
+        self._regions: list[SharedRegion] = []
+        self.windows = self._region(WINDOW_BYTES, "window memory")
+        self.host = self._region(HOST_BYTES, "host memory")
+        self.cards = [self._region(CARD_BYTES, f"device {number}") for number in self.device_ids]
+        self.board = RankBoard(self._region(BOARD_BYTES, "rank board"), len(self.device_ids))
+        try:
+            _warm(self.platform)
+            self._start(runtime, tasks, sub_workers, sub_count)
+            self._await(STARTUP_TIMEOUT_S if timeout_s is None else timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def world_size(self) -> int:
+        return len(self.device_ids)
+
+    def _region(self, size: int, purpose: str) -> SharedRegion:
+        region = SharedRegion(size, purpose)
+        self._regions.append(region)
+        return region
+
+    def _start(self, runtime: str, tasks: Sequence[ChipTask], sub_workers: Mapping[str, SubWorker], sub_count: int) -> None:
+        from pypto.runtime.ranks_chip import ChipMain, ChipSetup
+
+        callables = tuple(task.callable for task in tasks)
+        hids = _hids(tasks, self.platform)
+        ends: list[Connection] = []
+        for rank, device in enumerate(self.device_ids):
+            setup = ChipSetup(rank, device, self.platform, runtime, callables, hids, self.board)
+
+            def chip(connection: Connection, setup: ChipSetup = setup) -> None:
+                ChipMain(setup, connection).serve()
+
+            self.chips.append(RankProcess(f"rank {rank} of {self.world_size} on device {device}", chip, list(ends)))
+            ends.append(self.chips[-1].connection)
+        for number in range(sub_count):
+
+            def sub(connection: Connection) -> None:
+                from pypto.runtime.distributed_runner import serve
+
+                serve(sub_workers, connection)
+
+            self.subs.append(RankProcess(f"sub-worker process {number}", sub, list(ends)))
+            ends.append(self.subs[-1].connection)
+
+    def _await(self, timeout_s: float) -> None:
+        """Every process says that it is ready."""
+        deadline = time.monotonic() + timeout_s
+        waiting = {process.connection: process for process in (*self.chips, *self.subs)}
+        while waiting:
+            ready = wait([*waiting, *(p.sentinel for p in waiting.values())], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                names = ", ".join(p.name for p in waiting.values())
+                raise TimeoutError(f"{names} did not start within {timeout_s:g} s")
+            for connection, process in list(waiting.items()):
+                if connection.poll():
+                    try:
+                        connection.recv()
+                    except EOFError:
+                        raise RuntimeError(f"{process.name} {process.end_text()} while it started") from None
+                    del waiting[connection]
+                elif not process.alive:
+                    raise RuntimeError(f"{process.name} {process.end_text()} while it started")
+
+    def close(self) -> None:
+        """End every process and give the memory back."""
+        stop_all([*self.chips, *self.subs])
+        self.chips.clear()
+        self.subs.clear()
+        self.board.close()
+        for region in self._regions:
+            region.close()
+        self._regions.clear()
+
+
+def _hids(tasks: Sequence[ChipTask], platform: Platform) -> tuple[str, ...]:
+    """Identity of every chip program in markers: its content, or its place by name without a device clock (4.2)."""
+    if platform.clocked:
+        return tuple(task.callable.hid for task in tasks)
+    from pypto.runtime import task_names
+
+    order = {name: index for index, name in enumerate(sorted({task.name for task in tasks}))}
+    for name, index in order.items():
+        task_names.remember(f"{index:x}", name)
+    return tuple(f"{order[task.name]:x}" for task in tasks)
+
+
+def _warm(platform: Platform) -> None:
+    """Load what every rank would load for itself, so that it is inherited instead."""
+    from pypto.sim.machine import interpreter
+
+    interpreter()
+    if platform.clocked:
+        from pypto.sim.timing.warm import warm
+
+        warm(platform.chip)

@@ -1,0 +1,246 @@
+"""One run of a distributed program: its tasks executed in dependency order, its failures turned into one error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Final
+
+from pypto.runtime.distributed_host import CHIP, HostTensor, HostWindow, Task
+from pypto.runtime.distributed_runner import SubCall
+from pypto.runtime.ranks import GRACE_S, RankProcess
+from pypto.runtime.ranks_exchange import GO, holds
+from pypto.runtime.ranks_protocol import Abandoned, Blocked, Dispatch, Done, Failed, TensorWords
+
+if TYPE_CHECKING:
+    from pypto.runtime.distributed_crew import Crew
+
+# When every rank says it sleeps, the parent looks twice that none was woken in between; this long apart.
+SECOND_LOOK_S: Final = 0.05
+
+
+class RankError(RuntimeError):
+    """A run failed on a rank; the text names the rank, the dispatch and what happened there."""
+
+
+class RankDeadlockError(RankError):
+    """Every rank waits for a signal that nobody will send."""
+
+
+@dataclass
+class Execution:
+    """State of one run."""
+
+    crew: Crew
+    tasks: Sequence[Task]
+    run: int
+    config: Any
+    in_turns: bool = field(init=False)
+    done: dict[int, Done] = field(default_factory=dict)
+    _queues: dict[int, list[Task]] = field(default_factory=dict)
+    _subs: list[Task] = field(default_factory=list)
+    _flying: dict[int, Task] = field(default_factory=dict)     # chip rank -> its task
+    _calls: dict[int, Task] = field(default_factory=dict)      # sub process -> its task
+    _blocked: dict[int, Blocked] = field(default_factory=dict)
+    _index: dict[int, int] = field(default_factory=dict)
+    _turn: int = -1
+    _failure: RankError | None = None
+
+    def __post_init__(self) -> None:
+        self.in_turns = any(t.program is not None and t.program.in_turns for t in self.tasks)
+        for task in self.tasks:
+            (self._queues.setdefault(task.target, []) if task.kind == CHIP else self._subs).append(task)
+
+    def execute(self) -> dict[int, Done]:
+        """Run everything; raises :class:`RankError` once all ranks are quiet again."""
+        try:
+            self._send()
+            while self._flying or self._calls:
+                self._receive(self._timeout())
+                self._send()
+        except BaseException:
+            self._quiet()
+            raise
+        if self._failure is not None:
+            raise self._failure
+        if len(self.done) != len(self.tasks):
+            left = next(t for t in self.tasks if t.number not in self.done)
+            raise RankError(f"{left.name} never became ready; it waits for tasks {sorted(left.after)}")
+        return self.done
+
+    # --- sending -----------------------------------------------------------------------------------------------------------
+
+    def _ready(self, task: Task) -> bool:
+        return self._failure is None and all(a in self.done for a in task.after)
+
+    def _send(self) -> None:
+        for process in range(len(self.crew.subs)):
+            ready = next((t for t in self._subs if self._ready(t)), None)
+            if process not in self._calls and ready is not None:
+                self._subs.remove(ready)
+                self._calls[process] = ready
+                self._deliver(self.crew.subs[process], SubCall(ready.number, ready.name, tuple(map(_words, ready.arguments))), ready)
+        if self.in_turns:
+            self._next_turn()
+            return
+        for rank, queue in self._queues.items():
+            if queue and rank not in self._flying and self._ready(queue[0]):
+                self._start(rank, queue.pop(0))
+
+    def _start(self, rank: int, task: Task) -> None:
+        assert task.program is not None
+        index = self._index[rank] = self._index.get(rank, -1) + 1
+        arguments = tuple(self._argument(value, rank) for value in task.arguments)
+        dispatch = Dispatch(task.number, index, task.program.number, arguments, self.config, self.run, task.place)
+        self._flying[rank] = task
+        self._deliver(self.crew.chips[rank], (dispatch, self.in_turns), task)
+
+    def _deliver(self, process: RankProcess, message: Any, task: Task) -> None:
+        if not process.send(message):
+            self._lost(process, task)
+
+    @staticmethod
+    def _argument(value: Any, rank: int) -> Any:
+        if isinstance(value, HostWindow):
+            address, context = value.domain.address(value.buffer, rank), value.domain.context(rank)
+            return TensorWords(address, value.shape, value.dtype.code(), True, context)
+        return _words(value)
+
+    def _next_turn(self) -> None:
+        """Give the turn to the next rank that can use it."""
+        if any(rank not in self._blocked for rank in self._flying):
+            return
+        ranks = self.crew.world_size
+        for step in range(1, ranks + 1):
+            rank = (self._turn + step) % ranks
+            blocked = self._blocked.get(rank)
+            if blocked is not None and (self._failure or any(holds(*w) for w in blocked.waits)):
+                self._turn = rank
+                del self._blocked[rank]
+                self.crew.chips[rank].send(GO)
+                return
+            queue = self._queues.get(rank, [])
+            if rank not in self._flying and queue and self._ready(queue[0]):
+                self._turn = rank
+                self._start(rank, queue.pop(0))
+                return
+        if self._flying and not self._calls:
+            self._deadlock()
+            self._next_turn()
+
+    # --- receiving ---------------------------------------------------------------------------------------------------------
+
+    def _timeout(self) -> float | None:
+        return SECOND_LOOK_S if self._all_blocked() and not self.in_turns else None
+
+    def _receive(self, timeout: float | None) -> None:
+        sources: dict[Any, tuple[RankProcess, int, bool]] = {}
+        for kind, processes, busy in ((True, self.crew.chips, self._flying), (False, self.crew.subs, self._calls)):
+            for number in busy:
+                sources[processes[number].connection] = (processes[number], number, kind)
+                sources[processes[number].sentinel] = (processes[number], number, kind)
+        for source in wait(list(sources), timeout):
+            process, number, is_chip = sources[source]
+            self._take(process, number, is_chip)
+        if not self.in_turns and self._all_blocked() and not self._calls:
+            self._look_for_deadlock()
+
+    def _take(self, process: RankProcess, number: int, is_chip: bool) -> None:
+        busy = self._flying if is_chip else self._calls
+        if number not in busy:
+            return
+        try:
+            if not process.connection.poll():
+                if process.alive:
+                    return
+                raise EOFError
+            message = process.connection.recv()
+        except (EOFError, OSError):
+            self._lost(process, busy[number])
+            return
+        if isinstance(message, Blocked):
+            self._blocked[number] = message
+            return
+        task = busy.pop(number)
+        self._blocked.pop(number, None)
+        if isinstance(message, Done):
+            self.done[task.number] = message
+        elif isinstance(message, Failed):
+            self._fail(self._failure_of(task, number, is_chip, message))
+        elif not isinstance(message, Abandoned):
+            self._fail(RankError(f"{process.name} answered with {type(message).__name__}"))
+
+    def _failure_of(self, task: Task, number: int, is_chip: bool, message: Failed) -> RankError:
+        if not is_chip:
+            return RankError(f"sub-worker {task.name!r} failed\n{message.trace}sub_worker: {message.kind}: {message.text}")
+        place = f"\ndispatched at {task.place}" if task.place else ""
+        kind = RankDeadlockError if message.kind == "DeadlockError" else RankError
+        return kind(
+            f"rank {number} (device {self.crew.device_ids[number]}) failed in {task.name}: {message.kind}: {message.text}{place}\n"
+            f"traceback of rank {number}:\n{message.trace.rstrip()}"
+        )
+
+    # --- failures ----------------------------------------------------------------------------------------------------------
+
+    def _fail(self, error: RankError) -> None:
+        """Note the first failure and let every other rank give up."""
+        if self._failure is None:
+            self._failure = error
+            self.crew.board.abandon(self.run)
+            self._queues.clear()
+            self._subs.clear()
+
+    def _lost(self, process: RankProcess, task: Task) -> None:
+        """A process is gone: it takes no further part."""
+        self.crew.broken = f"{process.name} (pid {process.pid}) {process.end_text()} while it ran {task.name}"
+        for busy in (self._flying, self._calls):
+            for number in [n for n, t in busy.items() if t is task]:
+                del busy[number]
+                self._blocked.pop(number, None)
+        self._fail(RankError(f"{self.crew.broken}: exited before mailbox completion; close this worker and open another"))
+
+    def _all_blocked(self) -> bool:
+        return bool(self._flying) and all(rank in self._blocked for rank in self._flying)
+
+    def _look_for_deadlock(self) -> None:
+        """Every rank has said that it sleeps. When none was woken between two looks and no cell is what is waited for,
+        no rank ran in between, and none ever will."""
+        if self._failure is not None or not self._sleeping() or any(holds(*w) for b in self._blocked.values() for w in b.waits):
+            return
+        if self._sleeping():
+            self._deadlock()
+
+    def _sleeping(self) -> bool:
+        return all(self.crew.board.asleep(rank) == self._blocked[rank].asleep for rank in self._flying)
+
+    def _deadlock(self) -> None:
+        lines = [f"deadlock: every rank waits for a signal and none is left to send it ({len(self._flying)} of {self.crew.world_size} ranks)"]
+        for rank in sorted(self._flying)[:8]:
+            lines.append(f"rank {rank} (device {self.crew.device_ids[rank]}) in {self._flying[rank].name}:")
+            lines += [text for text in self._blocked[rank].texts[:4]]
+        if len(self._flying) > 8:
+            lines.append(f"... and {len(self._flying) - 8} more ranks")
+        lines.append("each wait needs a notify of the same cell on this rank; notify all peers first, then wait for them")
+        self._fail(RankDeadlockError("\n".join(lines)))
+
+    def _quiet(self) -> None:
+        """After an interruption: every rank gives up and answers, or is ended."""
+        self._fail(RankError("interrupted"))
+        deadline = time.monotonic() + GRACE_S
+        while (self._flying or self._calls) and time.monotonic() < deadline:
+            if self.in_turns:
+                for rank in list(self._blocked):
+                    del self._blocked[rank]
+                    self.crew.chips[rank].send(GO)
+            self._receive(0.05)
+        if self._flying or self._calls:
+            names = [self.crew.chips[r].name for r in self._flying] + [self.crew.subs[s].name for s in self._calls]
+            self.crew.broken = f"{', '.join(names)} did not stop when the run was interrupted"
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, HostTensor):
+        return TensorWords(value.address, value.shape, value.dtype.code(), value.worker is not None)
+    return value

@@ -1,0 +1,125 @@
+"""The times of runs as markers: the parent's ``node.*`` spans, and when the launches of every rank start (spec profiling 1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pypto.runtime import log_config, markers
+from pypto.runtime.distributed_clock import ClockedTask, RankClock
+from pypto.runtime.distributed_host import CHIP, Task
+from pypto.runtime.host_clock import HostClock, ModelledClock, WallClock
+from pypto.runtime.markers import Launch, Span
+from pypto.runtime.ranks_protocol import Done, Finish, Timed, TimeIt
+from pypto.runtime.task_names import fnv1a_64
+
+if TYPE_CHECKING:
+    from pypto.runtime.distributed_crew import Crew
+
+# Publishing a frame in a rank's mailbox and noticing its end: parts of the published round trip (spec hardware 13).
+_FRAME_SHARE: Final = 2
+
+
+class RunTimes:
+    """The clock of a worker's host side; modelled where the chips have a device clock, the wall elsewhere."""
+
+    def __init__(self, crew: Crew, log_level: int):
+        from pypto.sim.chips import chip
+
+        self.crew = crew
+        self.writes = log_level <= log_config.TIMING
+        self.clock: HostClock = ModelledClock() if crew.platform.clocked else WallClock()
+        description = chip(crew.platform.chip)
+        host = description.host
+        self.run_ns, self.task_ns = round(host.run.value), round(host.run_subtask.value)
+        self.hop_ns = round(host.mailbox.value)
+        self.ranks = RankClock(description, self.hop_ns)
+
+    def begin(self) -> RunClock:
+        """A new run starts now."""
+        return RunClock(self)
+
+
+class RunClock:
+    """One run."""
+
+    def __init__(self, times: RunTimes):
+        self.times = times
+        self.start_ns = times.clock.now_ns()
+        self.built_ns = self.start_ns
+
+    def built(self, tasks: Sequence[Task]) -> None:
+        """The driver has recorded its tasks."""
+        times = self.times
+        times.clock.advance(times.run_ns + times.task_ns * len(tasks))
+        self.built_ns = times.clock.now_ns()
+
+    def finish(self, tasks: Sequence[Task], done: Mapping[int, Done], run: int) -> None:
+        """Everything has run: find the times, let the ranks write their markers, write the parent's."""
+        spans = self._modelled(tasks, done) if self.times.crew.platform.clocked else self._measured(tasks, done)
+        if self.times.writes:
+            self._write(tasks, spans, run)
+
+    def _modelled(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> dict[int, tuple[int, int]]:
+        times = self.times
+        order = {t.number: i for i, t in enumerate(tasks)}
+        clocked = [
+            ClockedTask(t.number, t.target, tuple(sorted(t.after)), times.run_ns + times.task_ns * (order[t.number] + 1), done[t.number])
+            for t in tasks if t.kind == CHIP
+        ]
+        times.ranks.settle(clocked, self._ask)
+        self._release(clocked)
+        end = max((t.end_ns for t in clocked), default=0)
+        times.clock.advance(max(0, self.start_ns + end + times.hop_ns - times.clock.now_ns()))
+        return {t.number: (self.start_ns + t.start_ns, self.start_ns + t.end_ns) for t in clocked}
+
+    def _ask(self, requests: Mapping[int, TimeIt]) -> dict[int, Timed]:
+        """All ranks time their dispatches at once."""
+        chips = self.times.crew.chips
+        for rank, request in requests.items():
+            chips[rank].send(request)
+        return {rank: chips[rank].connection.recv() for rank in requests}
+
+    def _release(self, clocked: Sequence[ClockedTask]) -> None:
+        by_rank: dict[int, list[ClockedTask]] = {}
+        for task in clocked:
+            by_rank.setdefault(task.rank, []).append(task)
+        for rank, mine in by_rank.items():
+            message = Finish(tuple(t.number for t in mine), tuple(self.start_ns + t.start_ns for t in mine))
+            self.times.crew.chips[rank].send(message)
+
+    def _measured(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> dict[int, tuple[int, int]]:
+        return {t.number: (self.built_ns, done[t.number].finished_ns) for t in tasks if t.kind == CHIP}
+
+    # --- markers -----------------------------------------------------------------------------------------------------------
+
+    def _write(self, tasks: Sequence[Task], spans: Mapping[int, tuple[int, int]], run: int) -> None:
+        times = self.times
+        now = times.clock.now_ns()
+        for task in tasks:
+            if task.number not in spans:
+                continue
+            first, last = spans[task.number]
+            identity = (
+                f"run_id={run} task_slot={task.number} group_index=0 worker_id={task.target} dispatch_id=1 "
+                "endpoint_kind=local_mailbox prepare_only=0"
+            )
+            hid = _task_hid(task)
+            frame = times.hop_ns // _FRAME_SHARE if times.clock.modelled else 0
+            submit = self.start_ns + times.run_ns + times.task_ns * task.number if times.clock.modelled else self.start_ns
+            markers.write_spans(Launch(run, hid), [
+                Span("node.frame_submit", 0, first - times.hop_ns if times.clock.modelled else first, frame, f"{identity} role=worker"),
+                Span("node.dispatch", 0, first - times.hop_ns if times.clock.modelled else first, frame,
+                     f"{identity} role=scheduler slot_id=0 generation={run}"),
+                Span("node.submit", 0, submit, times.task_ns if times.clock.modelled else 0,
+                     f"run_id={run} task_slot={task.number} group_index=0 group_size=1 worker_id={task.target} role=facade"),
+                Span("node.complete", 0, last, 0, f"{identity} role=worker outcome=0"),
+            ], written_ns=now)
+        markers.write_spans(Launch(run, "0"), [
+            Span("node.graph_build", 0, self.start_ns, self.built_ns - self.start_ns, f"run_id={run} role=facade"),
+            Span("node.post_fence_retirement", 0, now, 0, f"run_id={run} slot_id=0 generation={run} role=facade"),
+        ], written_ns=now)
+
+
+def _task_hid(task: Task) -> str:
+    return f"{fnv1a_64(task.program.callable.digest.encode()):x}" if task.program is not None else "0"

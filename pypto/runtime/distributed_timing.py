@@ -1,0 +1,93 @@
+"""The clock of one rank: its launches timed with what other ranks decide about them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from pypto.runtime.callable import ChipCallable
+from pypto.runtime.ranks_protocol import Signals, Timed, TimeIt, Words
+from pypto.runtime.task_runtime import Sizing
+from pypto.runtime.timing_memo import recording_digest, timing_memo
+
+if TYPE_CHECKING:
+    from pypto.sim.recording import Recording
+    from pypto.sim.timing import DeviceState, Timeline
+
+CAPACITY: Final = 512
+
+
+@dataclass
+class TimedLaunch:
+    """One launch of the run; ``timeline`` is its latest timing."""
+
+    program: ChipCallable
+    recording: Recording
+    sizing: Sizing
+    signals: Signals
+    timeline: Timeline | None = None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Equal work, equal digests."""
+        return hashlib.blake2b(
+            recording_digest(self.recording) + self.program.digest.encode() + repr(self.sizing).encode(), digest_size=16
+        ).digest()
+
+
+class ChipTiming:
+    """Times the launches of a run in order, as often as asked; the caches advance when the run is over."""
+
+    def __init__(self, chip_name: str):
+        self._chip_name = chip_name
+        self._memo: OrderedDict[Any, tuple[Timeline, DeviceState, Words, Words]] = OrderedDict()
+        self.forget_caches()
+
+    def forget_caches(self) -> None:
+        """Start the next launch with cold caches."""
+        self._state: DeviceState | None = None
+        self._next: DeviceState | None = None
+
+    def keep_state(self) -> None:
+        """The run is over: what its launches left in the caches stays."""
+        if self._next is not None:
+            self._state = self._next
+
+    def time(self, launches: Sequence[TimedLaunch], request: TimeIt) -> Timed:
+        """Times of ``launches``, one after the other from the state before the run."""
+        from pypto.sim.timing import DeviceState
+
+        state = self._state or DeviceState()
+        walls, ends, starts = [], [], []
+        for launch, until, work in zip(launches, request.until, request.work):
+            timeline, state, notified, moved = self._one(launch, state, until, work)
+            launch.timeline = timeline
+            walls.append(timeline.device_wall_ns)
+            ends.append(notified)
+            starts.append(moved)
+        self._next = state
+        return Timed(tuple(walls), tuple(ends), tuple(starts))
+
+    def _one(
+        self, launch: TimedLaunch, state: DeviceState, until: Words, work: Words
+    ) -> tuple[Timeline, DeviceState, Words, Words]:
+        from pypto.sim.timing import time_ranks
+
+        key = (launch.digest, state.digest(), until.tobytes(), work.tobytes())
+        found = self._memo.pop(key, None)
+        if found is None:
+            after, signals = state.copy(), launch.signals
+            told = np.zeros(len(launch.recording.trace), np.int64)
+            told[signals.wait_row], told[signals.remote_row] = until, work
+            timeline, start, end = time_ranks(launch.recording, timing_memo(self._chip_name, launch.sizing).chip, after, told)
+            found = (timeline, after, end[signals.notify_row], start[signals.remote_row])
+            if len(self._memo) >= CAPACITY:
+                self._memo.popitem(last=False)
+        self._memo[key] = found
+        return found

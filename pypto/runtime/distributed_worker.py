@@ -1,0 +1,419 @@
+"""A worker of several chips: prepared once, launched on many times (spec distributed 3.3 to 3.8)."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pypto.runtime import log_config
+from pypto.runtime.arguments import Slot
+from pypto.runtime.device_memory import Allocation
+from pypto.runtime.device_tensor import DeviceTensor
+from pypto.runtime.distributed_crew import Crew
+from pypto.runtime.distributed_host import HostRun, fits, host_argument
+from pypto.runtime.distributed_inherited import InheritedMemory
+from pypto.runtime.distributed_memory import CardMemory
+from pypto.runtime.distributed_programs import HostProgram, bind_sub_workers
+from pypto.runtime.distributed_run import Execution
+from pypto.runtime.distributed_times import RunTimes
+from pypto.runtime.distributed_windows import Windows
+from pypto.runtime.registration import CallableId, RegistrationHandle
+from pypto.runtime.run_config import RunConfig
+from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
+from pypto.runtime.worker_base import Worker
+
+if TYPE_CHECKING:
+    import torch
+
+IN_FLIGHT: Final = 2
+_WHERE: Final = "DistributedWorker"
+
+
+class DistributedRunHandle:
+    """A run that was submitted; its result is ``None`` or the error it failed with, every time it is asked for."""
+
+    def __init__(self, thread: threading.Thread):
+        self._thread = thread
+        self._error: BaseException | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the run is over."""
+        return not self._thread.is_alive()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for the run; ``TimeoutError`` when it takes longer than ``timeout`` seconds (it goes on)."""
+        if timeout is not None and (not math.isfinite(timeout) or timeout < 0):
+            raise ValueError(f"timeout must be a non-negative finite number of seconds, got {timeout!r}")
+        self._thread.join(timeout)
+        if not self.done:
+            raise TimeoutError(f"the run is still going on after {timeout:g} s")
+
+    def result(self, timeout: float | None = None) -> None:
+        """Wait for the run and raise what it failed with."""
+        self.wait(timeout)
+        if self._error is not None:
+            raise self._error
+
+
+class DistributedWorker(Worker):
+    """Chips for one program or several of the same platform, devices and runtime; open until :meth:`close`.
+
+    One process per chip is forked here. It shares the memory that is shared now: host tensors of later calls must be
+    ``.share_memory_()`` and allocated before this point, then reused in place.
+    """
+
+    def __init__(
+        self, compiled: Any, config: RunConfig | None = None, *, persistent: bool = False,
+        reset_persistent_windows: bool | None = None, callbacks: Mapping[str, Any] | None = None,
+        sub_worker_overrides: Mapping[str, Any] | None = None, inherited_host_tensors: Sequence[torch.Tensor] | None = None,
+        startup_timeout_s: float | None = None,
+    ):
+        super().__init__()
+        self._closed = True
+        programs = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
+        _check_options(programs, persistent, reset_persistent_windows, startup_timeout_s)
+        self._programs = _load(programs)
+        self._config = config
+        first = programs[0]
+        self.persistent, self._poisoned = persistent, None
+        subs = bind_sub_workers(self._programs, _callbacks(callbacks, sub_worker_overrides))
+        wanted = max((p.distributed_config.num_sub_workers for p in programs), default=0)
+        self._inherited = InheritedMemory(inherited_host_tensors or ())
+        tasks = [t for p in self._programs for t in p.tasks.values()]
+        self._crew = Crew(
+            first.platform, first.distributed_config.device_ids, self._programs[0].runtime_name, tasks, subs,
+            max(wanted, len(subs)) if subs or wanted else 0, startup_timeout_s,
+        )
+        self._windows = Windows(self._crew.windows, persistent=persistent, resets=reset_persistent_windows is not False)
+        self._cards = [CardMemory(region) for region in self._crew.cards]
+        self._times = RunTimes(self._crew, log_config.current_level())
+        self._created: dict[tuple[int, int], tuple[int, int]] = {}
+        self._runs = 0
+        self._lock = threading.Lock()
+        self._pending: deque[DistributedRunHandle] = deque()
+        self._closed = False
+        self._finalizer = weakref.finalize(self, self._crew.close)
+
+    # --- state -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self._crew.world_size
+
+    @property
+    def platform(self) -> str:
+        return self._crew.platform.name
+
+    @property
+    def pids(self) -> list[int]:
+        """Process of every rank."""
+        return [process.pid for process in self._crew.chips]
+
+    def close(self) -> None:
+        """Wait for submitted runs, free everything, end the processes; calling it again does nothing."""
+        if self._closed:
+            return
+        while self._pending:
+            self._pending.popleft()._thread.join()
+        self._close_owned_tensors()
+        self._closed = True
+        self._finalizer()
+
+    def __enter__(self) -> DistributedWorker:
+        self._require_ready("__enter__")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _require_ready(self, operation: str) -> None:
+        if self._closed:
+            raise RuntimeError(f"{_WHERE}.{operation}() called after close()")
+
+    # --- runs --------------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> None:
+        """Run the only program and wait for it."""
+        self._require_ready("submit")
+        if len(self._programs) > 1:
+            raise TypeError(f"the call is ambiguous: {len(self._programs)} programs are prepared; use run(compiled, ...)")
+        self._execute(self._programs[0], args, config)
+
+    def run(self, compiled: Any, *args: Any, config: RunConfig | None = None) -> None:
+        """Run one of the prepared programs and wait for it."""
+        self._require_ready("submit")
+        self._execute(self._program(compiled), args, config)
+
+    def submit(self, compiled: Any, *args: Any, config: RunConfig | None = None) -> DistributedRunHandle:
+        """Start a run and return at once; of three runs the first is waited for. Runs execute in order."""
+        self._require_ready("submit")
+        program = self._program(compiled)
+        bound = self._bind(program, args)
+        while len(self._pending) >= IN_FLIGHT:
+            self._pending.popleft()._thread.join()
+        previous = self._pending[-1] if self._pending else None
+
+        def body() -> None:
+            if previous is not None:
+                previous._thread.join()
+            try:
+                self._run_bound(program, bound, config)
+            except BaseException as error:  # handed to whoever asks for the result
+                handle._error = error
+
+        handle = DistributedRunHandle(threading.Thread(target=body, name="pypto-run", daemon=True))
+        self._pending.append(handle)
+        handle._thread.start()
+        return handle
+
+    def register(self, compiled: Any) -> RegistrationHandle:
+        """A handle that launches ``compiled``, which was loaded when this worker was constructed."""
+        self._require_ready("register")
+        program = self._program(compiled)
+        return RegistrationHandle(self, compiled, CallableId(0, ""), program)
+
+    def dispatch_registered(self, handle: RegistrationHandle, args: tuple[Any, ...], config: RunConfig | None) -> None:
+        """Launch the program of ``handle``."""
+        self._require_ready("submit")
+        self._execute(handle.prepared, args, config)
+
+    def _program(self, compiled: Any) -> HostProgram:
+        for program in self._programs:
+            if program.compiled is compiled:
+                return program
+        raise ValueError(f"{compiled} is not among the programs registered when this worker was constructed")
+
+    def _execute(self, program: HostProgram, args: Sequence[Any], config: RunConfig | None) -> None:
+        while self._pending:
+            self._pending.popleft()._thread.join()
+        self._run_bound(program, self._bind(program, args), config)
+
+    def _run_bound(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> None:
+        if self._poisoned is not None:
+            raise self._poisoned
+        if self._crew.broken:
+            raise RuntimeError(f"this worker cannot run: {self._crew.broken}; close it and open another")
+        with self._lock:
+            self._runs += 1
+            try:
+                self._run_once(program, bound, config if config is not None else self._config)
+            except Exception as error:
+                if self.persistent:
+                    self._poisoned = error
+                raise
+
+    def _run_once(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> None:
+        times = self._times.begin()
+        run = HostRun(program, self._windows, self.world_size, self._create, round_robin=not self.persistent)
+        program.entry(run, *bound)
+        times.built(run.tasks)
+        done = Execution(self._crew, run.tasks, self._runs, _portable(config)).execute()
+        times.finish(run.tasks, done, self._runs)
+
+    def _create(self, program: int, position: int, nbytes: int) -> int:
+        """Memory of an intermediate tensor of the driver, zero at the start of every run."""
+        known = self._created.get((program, position))
+        if known is None or known[1] != nbytes:
+            if known is not None:
+                self._crew.host.release(*known)
+            known = self._created[program, position] = (self._crew.host.allocate(nbytes), nbytes)
+        self._crew.host.view(known[0], max(nbytes, 1))[:] = 0
+        return known[0]
+
+    # --- arguments ---------------------------------------------------------------------------------------------------------
+
+    def _bind(self, program: HostProgram, args: Sequence[Any]) -> list[Any]:
+        slots = program.slots
+        if len(args) != len(slots):
+            names = ", ".join(s.name for s in slots)
+            raise TypeError(f"{program.compiled.__name__} expects {len(slots)} arguments ({names}), got {len(args)}")
+        return [self._bound(slot, value) for slot, value in zip(slots, args)]
+
+    def _bound(self, slot: Slot, value: Any) -> Any:
+        if not slot.is_tensor:
+            return slot.checked(value)
+        if isinstance(value, StackedDeviceTensor):
+            for index, shard in enumerate(value.shards):
+                self._check_resident(f"{slot.place}, shard {index}", shard, value.worker_ids[index])
+        elif isinstance(value, DeviceTensor):
+            self._check_resident(slot.place, value, None)
+        elif hasattr(value, "data_ptr"):
+            self._inherited.check(slot.place, value)
+        else:
+            raise TypeError(f"{slot.place} expects a shared torch.Tensor, a DeviceTensor or a StackedDeviceTensor, got {type(value).__name__}")
+        self._check_type(slot, value)
+        return host_argument(slot.name, value, slot.dtype, self._owner)
+
+    @staticmethod
+    def _check_type(slot: Slot, value: Any) -> None:
+        shape = tuple(value.shape)
+        wanted = slot.shape
+        if wanted is not None and (len(shape) != len(wanted) or any(w not in (-1, h) for w, h in zip(wanted, shape))):
+            raise TypeError(f"{slot.place} expects shape {wanted}, got {shape}")
+        if not fits(slot.dtype, value):
+            raise TypeError(f"{slot.place} expects dtype {slot.torch_dtypes[0]} ({slot.dtype}), got {value.dtype}")
+        if hasattr(value, "is_contiguous") and not value.is_contiguous():
+            raise ValueError(f"{slot.place} is not contiguous: shape {shape}, strides {value.stride()}")
+
+    def _check_resident(self, place: str, tensor: DeviceTensor, worker: int | None) -> None:
+        if tensor.buffer is None:
+            raise TypeError(f"{place}: a raw-pointer DeviceTensor cannot be dispatched; allocate it with alloc_tensor")
+        owners = range(len(self._cards)) if worker is None else [worker]
+        if not any(0 <= w < len(self._cards) and self._cards[w].owns(tensor.buffer) for w in owners):
+            raise ValueError(f"{place} is not a live allocation owned by this {_WHERE}: it was freed, or another worker made it")
+
+    def _owner(self, tensor: DeviceTensor) -> int:
+        return next(rank for rank, card in enumerate(self._cards) if card.owns(tensor.buffer))
+
+    def release_inherited_host_tensor_refs(self) -> None:
+        """Drop the references to host tensors that keep their memory alive."""
+        self._inherited.release()
+
+    # --- memory ------------------------------------------------------------------------------------------------------------
+
+    def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
+        """Address of ``nbytes`` new bytes of device memory on one chip."""
+        return self._card("malloc", worker_id).malloc(nbytes).base
+
+    def free(self, ptr: int, *, worker_id: int = 0) -> None:
+        """Free the allocation that starts at ``ptr``."""
+        self._card("free", worker_id).free(ptr)
+
+    def copy_to(self, dst_dev_ptr: int, src_host_ptr: int, nbytes: int, *, worker_id: int = 0) -> None:
+        """Copy host memory to the start of a device allocation."""
+        self._card("copy_to", worker_id).copy_to(dst_dev_ptr, src_host_ptr, nbytes)
+
+    def copy_from(self, dst_host_ptr: int, src_dev_ptr: int, nbytes: int, *, worker_id: int = 0) -> None:
+        """Copy the start of a device allocation to host memory."""
+        self._card("copy_from", worker_id).copy_from(dst_host_ptr, src_dev_ptr, nbytes)
+
+    def committed_device_memory(self, worker_id: int = 0) -> int:
+        """Bytes allocated on one chip."""
+        return self._card("committed_device_memory", worker_id).committed
+
+    def _card(self, operation: str, worker_id: int) -> CardMemory:
+        self._require_ready(operation)
+        if not isinstance(worker_id, int) or isinstance(worker_id, bool) or not 0 <= worker_id < len(self._cards):
+            raise IndexError(f"worker_id {worker_id!r} is out of range: there are {len(self._cards)} workers")
+        return self._cards[worker_id]
+
+    def _buffer_for_ptr(self, ptr: int, *, worker_id: int = 0) -> Allocation:
+        return self._card("alloc_tensor", worker_id).at(ptr)
+
+    def _prepare_init(self, tensor: torch.Tensor) -> torch.Tensor:
+        return _host_tensor("init", tensor)
+
+    # --- stacked tensors ---------------------------------------------------------------------------------------------------
+
+    def alloc_stacked_tensor(self, host: torch.Tensor, *, worker_ids: Sequence[int] | None = None) -> StackedDeviceTensor:
+        """Upload ``host[i]`` to worker ``worker_ids[i]`` (default ``i``)."""
+        self._require_ready("alloc_stacked_tensor")
+        source = _host_tensor("host", host)
+        if source.dim() < 2:
+            raise ValueError(f"a stacked tensor needs rank >= 2, got shape {tuple(source.shape)}")
+        count = source.shape[0]
+        if count < 1:
+            raise ValueError(f"a stacked tensor needs at least one shard, got shape {tuple(source.shape)}")
+        ids = list(range(count)) if worker_ids is None else list(worker_ids)
+        if len(ids) != count:
+            raise ValueError(f"worker_ids needs {count} entries, one per shard, got {len(ids)}: {ids}")
+        if len(set(ids)) != count:
+            raise ValueError(f"worker_ids must be distinct, got {ids}")
+        outside = [w for w in ids if not 0 <= w < self.world_size]
+        if outside:
+            raise ValueError(f"worker_ids {outside} are out of range: there are {self.world_size} workers")
+        shards: list[DeviceTensor] = []
+        try:
+            for index, worker in enumerate(ids):
+                shards.append(self.alloc_tensor(source.shape[1:], source.dtype, init=source[index], worker_id=worker))
+        except BaseException:
+            for shard, worker in zip(shards, ids):
+                self.free_tensor(shard, worker_id=worker)
+            raise
+        return StackedDeviceTensor(tuple(shards), tuple(source.shape), tuple(ids))
+
+    def free_stacked_tensor(self, stacked: StackedDeviceTensor) -> None:
+        """Free every shard."""
+        self._need_stack(stacked)
+        for shard, worker in zip(stacked.shards, stacked.worker_ids):
+            self.free_tensor(shard, worker_id=worker)
+
+    def copy_stacked_from(self, stacked: StackedDeviceTensor, host: torch.Tensor) -> None:
+        """Read every shard back into ``host[i]``."""
+        self._need_stack(stacked)
+        target = _host_tensor("host", host)
+        if tuple(target.shape) != stacked.full_shape:
+            raise ValueError(f"host of shape {tuple(target.shape)} does not match stacked full_shape {stacked.full_shape}")
+        if target.dtype != stacked.dtype:
+            raise ValueError(f"host of dtype {target.dtype} does not match stacked dtype {stacked.dtype}")
+        for index, (shard, worker) in enumerate(zip(stacked.shards, stacked.worker_ids)):
+            self.copy_from(target[index].data_ptr(), shard.data_ptr, shard.nbytes, worker_id=worker)
+
+    def _need_stack(self, stacked: Any) -> None:
+        if not isinstance(stacked, StackedDeviceTensor):
+            raise TypeError(f"expects a StackedDeviceTensor, got {type(stacked).__name__}")
+
+
+def _host_tensor(name: str, value: Any) -> torch.Tensor:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
+    if value.device.type != "cpu" or not value.is_contiguous():
+        raise ValueError(f"{name} must be a contiguous CPU tensor, got shape {tuple(value.shape)}, strides {value.stride()} on {value.device}")
+    return value
+
+
+def _check_options(programs: list[Any], persistent: bool, resets: bool | None, timeout: Any) -> None:
+    if not programs:
+        raise ValueError("DistributedWorker needs at least one compiled program")
+    for program in programs:
+        if not hasattr(program, "distributed_config"):
+            raise AttributeError(f"{type(program).__name__} is no distributed program; ChipWorker launches programs of one chip")
+    first = programs[0]
+    for other in programs[1:]:
+        if other.platform != first.platform:
+            raise ValueError(f"multi-program mode requires the same platform, got {first.platform!r} and {other.platform!r}")
+        ids = (first.distributed_config.device_ids, other.distributed_config.device_ids)
+        if ids[0] != ids[1]:
+            raise ValueError(f"multi-program mode requires the same device_ids, got {ids[0]} and {ids[1]}")
+    if resets and not persistent:
+        raise ValueError("reset_persistent_windows=True requires persistent=True")
+    if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+            raise TypeError(f"startup_timeout_s is a number of seconds, got {timeout!r}")
+        if not math.isfinite(timeout) or timeout <= 0:
+            raise ValueError(f"startup_timeout_s must be a positive finite number, got {timeout!r}")
+
+
+def _load(programs: list[Any]) -> list[HostProgram]:
+    loaded: list[HostProgram] = []
+    count = 0
+    for index, program in enumerate(programs):
+        loaded.append(HostProgram(program, index, count))
+        count += len(loaded[-1].tasks)
+    names = {p.runtime_name for p in loaded}
+    if len(names) > 1:
+        raise ValueError(f"multi-program mode requires the same runtime, got {', '.join(sorted(names))}")
+    return loaded
+
+
+def _callbacks(callbacks: Mapping[str, Any] | None, overrides: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if overrides is None:
+        return callbacks or {}
+    warnings.warn("sub_worker_overrides is now called callbacks", DeprecationWarning, stacklevel=4)
+    return {**overrides, **(callbacks or {})}
+
+
+def _portable(config: RunConfig | None) -> RunConfig | None:
+    """``config`` without what a rank has no use for and a pipe may not take."""
+    import dataclasses
+
+    return None if config is None else dataclasses.replace(config, distributed_config=None, strategy=None, memory_planner=None)
