@@ -126,7 +126,7 @@ def value_tests(root: Path) -> dict[str, list[str]]:
 
 def _named(path: Path) -> Iterator[tuple[str, str]]:
     """Test functions and the operations their collected ids start with."""
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "--collect-only", "-q", str(path)]
+    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "--collect-only", "-q", str(path.resolve())]
     listing = subprocess.run(command, capture_output=True, text=True, check=True, cwd=path.parent).stdout
     yield from re.findall(r"::(\w+)\[(pl(?:\.\w+)+)", listing)
 
