@@ -29,7 +29,7 @@ BINARY = {
     ">": "sgt",
     ">=": "sge",
 }
-LOGICAL = {"and": "land", "or": "lor"}
+LOGICAL = {"and": "land.bool", "or": "lor.bool"}
 UNARY = {"-": "sneg", "~": "snot", "abs": "sabs"}
 POSITION = {
     "tile.get_block_idx": "sblockidx",
@@ -158,7 +158,7 @@ class ScalarLowering:
     def _unary(self, expr: ir.Unary, target: Register) -> None:
         operand = self.scalar(expr.operand)
         if expr.op == "not":
-            self.emit("lnot", target, operand)
+            self.emit("lnot.bool", target, operand)
         else:
             self.emit(f"{UNARY[expr.op]}.{self._suffix(expr.dtype)}", target, operand)
 
