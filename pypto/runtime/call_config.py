@@ -46,15 +46,10 @@ def make_call_config(
     dfx_dir: str | Path | None = None,
 ) -> CallConfig:
     """The record of ``config``; the thread count is the keyword's, else the configuration's, else the program's."""
-    dfx = DfxOptions.from_run_config(config)
     rings = (config.ring_task_window, config.ring_heap, config.ring_dep_pool)
     return CallConfig(
         aicpu_thread_num=aicpu_thread_num or config.aicpu_thread_num or compiled_threads,
-        enable_chip_swimlane=dfx.enable_chip_swimlane,
-        enable_dump_args=dfx.enable_dump_args,
-        enable_pmu=dfx.enable_pmu,
-        enable_dep_gen=dfx.enable_dep_gen,
-        enable_scope_stats=dfx.enable_scope_stats,
+        **DfxOptions.from_run_config(config).options(),
         output_prefix="" if dfx_dir is None else str(dfx_dir),
         runtime_env=RuntimeEnvironment(*map(_per_ring, rings)),
     )

@@ -54,11 +54,7 @@ def execute_on_golden(
         device_id,
         enable_sdma=enable_sdma,
         output_prefix=Path(work_dir) / DFX_FOLDER,
-        enable_chip_swimlane=dfx.enable_chip_swimlane,
-        enable_dump_args=dfx.enable_dump_args,
-        enable_pmu=dfx.enable_pmu,
-        enable_dep_gen=dfx.enable_dep_gen,
-        enable_scope_stats=dfx.enable_scope_stats,
+        **dfx.options(),
     )
     if actual_out_dir is not None:
         _save(outputs, Path(actual_out_dir))

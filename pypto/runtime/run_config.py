@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from pypto.backend.platforms import DEFAULT_PLATFORM, BackendType, find_platform
@@ -237,13 +237,11 @@ class DfxOptions:
             or self.enable_scope_stats
         )
 
+    def options(self) -> dict[str, Any]:
+        """The options by name, as :class:`RunConfig` takes them."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     @classmethod
     def from_run_config(cls, config: RunConfig) -> DfxOptions:
         """The diagnostics ``config`` asks for."""
-        return cls(
-            enable_chip_swimlane=config.enable_chip_swimlane,
-            enable_dump_args=config.enable_dump_args,
-            enable_pmu=config.enable_pmu,
-            enable_dep_gen=config.enable_dep_gen,
-            enable_scope_stats=config.enable_scope_stats,
-        )
+        return cls(**{f.name: getattr(config, f.name) for f in fields(cls)})

@@ -83,11 +83,7 @@ def execute_compiled(
         platform=platform,
         device_id=device_id,
         aicpu_thread_num=aicpu_thread_num,
-        enable_chip_swimlane=dfx.enable_chip_swimlane,
-        enable_dump_args=dfx.enable_dump_args,
-        enable_pmu=dfx.enable_pmu,
-        enable_dep_gen=dfx.enable_dep_gen,
-        enable_scope_stats=dfx.enable_scope_stats,
+        **dfx.options(),
     )
     prepared = prepare_directory(work_dir, platform)
     dispatch_prepared(prepared, args, config)
