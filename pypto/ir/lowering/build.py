@@ -65,14 +65,14 @@ def build(program: ir.Program, entry: ir.Function, chip: Any) -> Build:
         if function.attrs.get("external") or "external_source" in function.attrs:
             result.external.append(function)
         elif function.type in KERNEL_TYPES:
-            _add_kernel(result, function, spaces)
+            _add_kernel(result, function, spaces, clusters)
         elif function.type == FunctionType.Group:
             _add_group(result, function, program)
     return result
 
 
-def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space]) -> None:
-    kernel = KernelLowering(function).run()
+def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space], clusters: int) -> None:
+    kernel = KernelLowering(function, clusters).run()
     members = separate(kernel)
     lanes = 2 if _uses_lanes(function) else 1
     if lanes == 2 and len(members) == 1 and members[0].core == "aiv":

@@ -29,6 +29,8 @@ from pypto.ir.operations import dims
 from pypto.ir.operations.distributed import COMM_CTX
 
 DIRECTIONS = {ParamDirection.In: "in", ParamDirection.Out: "out", ParamDirection.InOut: "inout"}
+CORE_COUNTS = {"system.available_cluster_count": 1, "system.available_aiv_count": 2}
+"""Operation -> cores of that kind in a cluster."""
 RING_DECLARATIONS = tuple(f"{n}.{s}_initialize_pipe" for n in ("system", "tile") for s in ("aic", "aiv"))
 RING_BASES = tuple(f"{n}.{s}" for n in ("system", "tile") for s in ("reserve_buffer", "import_peer_buffer"))
 """The machine owns the rings of a cluster; declarations carry no work and bases no addresses."""
@@ -58,8 +60,9 @@ def kernel_params(function: ir.Function) -> list[KernelParam]:
 class KernelLowering(RankLowering):
     """Lowers one placed function; the result still mixes cube and vector instructions."""
 
-    def __init__(self, function: ir.Function):
+    def __init__(self, function: ir.Function, clusters: int):
         super().__init__(function)
+        self.clusters = clusters
         self.tiles: dict[str, Tile] = {}
         self.tuples: dict[str, list[Tile]] = {}
         self.tensors: dict[str, tuple[int, Any]] = {}
@@ -186,6 +189,9 @@ class KernelLowering(RankLowering):
             self._tensor_view(target, value)
         elif isinstance(kind, ir.ArrayType):
             self._assign_array(target, value)
+        elif isinstance(kind, ir.OpaqueType):
+            if isinstance(value, ir.Call) and value.op == "prefetch.async_prefetch":
+                self.effect(value)
         else:
             self.scalar(value, Register(identifier(target.name)))
 
@@ -256,6 +262,12 @@ class KernelLowering(RankLowering):
         if call.op in RING_BASES:
             self.emit("smov.int32", target, 0)
             return
+        if call.op == "prefetch.wait":
+            self.emit("smov.bool", target, 1)
+            return
+        if call.op in CORE_COUNTS:
+            self.emit("smov.index", target, CORE_COUNTS[call.op] * self.clusters)
+            return
         super().other_scalar_call(call, target)
 
     def effect(self, call: ir.Call) -> None:
@@ -263,6 +275,8 @@ class KernelLowering(RankLowering):
         if self.rank_effect(call):
             return
         lowered = operations.instruction_of(call)
+        if lowered is None and isinstance(call.type, ir.NoneType):
+            return
         if lowered is None:
             raise CompileError(f"{call.op} cannot run in a kernel", self.span)
         head = [] if lowered.destination is None else [self.operand(lowered.destination)]

@@ -244,24 +244,35 @@ class Operations(MatrixProducts, RankTransfers):
     # --- tensor operations on windows and tiles ---
 
     def _tensor_operation(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
+        row = operations.row(call.op)
+        bases: dict[str, Window] = {}
         placed: dict[str, Any] = {}
         for name, value in arguments.items():
-            if is_window(value) or hasattr(value, "a_trans"):
-                placed[name] = self.on_chip(value)
-            elif isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType):
-                placed[name] = self.to_space(value, MemorySpace.Vec)
+            if is_window(value) and name in row.stays_in_memory:
+                base = self._base_of(value)
+                placed[name] = base
+                bases[base.name] = value
             else:
-                placed[name] = value
+                placed[name] = self._operand_of(call, value)
         made = ir.Call(call.op, placed, call.type, call.attrs, self.span)
-        if operations.row(call.op).tile_form is not None:
-            return self.emitter.in_kernel(made)
+        if row.tile_form is not None:
+            result = self.emitter.in_kernel(made)
+            return bases.get(result.name, result) if isinstance(result, ir.Var) else result
         name = call.op.partition(".")[2]
-        if operations.find(f"tile.{name}") is None:
+        target = operations.find(f"tile.{name}")
+        if target is None:
             raise CompileError(f"pl.{name} has no form for values on chip", self.span)
         from pypto.ir.operations.emitter import renamed
 
-        row, target = operations.row(call.op), operations.row(f"tile.{name}")
         return self.emitter.tile(name, **renamed(row, target, made))
+
+    def _operand_of(self, call: ir.Call, value: Any) -> Any:
+        """An operand where the operation reads it: in the vector memory, but for rows gathered into any space."""
+        if is_window(value) or hasattr(value, "a_trans"):
+            return self.on_chip(value)
+        if isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType) and call.op != "tensor.gather_row":
+            return self.to_space(value, MemorySpace.Vec)
+        return value
 
     def _view(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
         operand = next(k for k, v in arguments.items() if is_window(v) or isinstance(v, ir.Expr))
