@@ -3,15 +3,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench browser clean
 
 demo: $(READY)
 	$(BIN)/python examples/benchmark_add.py
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# the tests of the HTML report need a browser; without one they are skipped and say so
+browser:
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
+	    >/dev/null 2>&1 || echo "chromium is not installed: the tests of the HTML report will be skipped"
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
