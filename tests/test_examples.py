@@ -9,7 +9,7 @@ import pytest
 from pypto.runtime import configure_log, log_level
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-SCRIPTS = sorted(p for p in EXAMPLES.rglob("*.py"))
+SCRIPTS = sorted(p for p in EXAMPLES.rglob("*.py") if "__main__" in p.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,7 @@ def level_restored():
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.relative_to(EXAMPLES).as_posix())
 def test_example(script, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(script.parent))
     monkeypatch.setattr(sys, "argv", [str(script)])
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip(), "an example says what it has shown"

@@ -1,0 +1,11 @@
+"""Shared by all tests: build directories stay out of the working directory."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def build_directories_in_a_temporary_folder(tmp_path_factory):
+    """Programs compiled without an output directory go below the test session's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYPTO_PROG_BUILD_DIR", str(tmp_path_factory.mktemp("build")))
+        yield

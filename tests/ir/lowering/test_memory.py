@@ -1,0 +1,123 @@
+"""The memory plan: what is alive together never shares bytes, and what can share does (spec language 7.5)."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pypto.ir.dtype import FP16, FP32
+from pypto.ir.errors import CompileError
+from pypto.ir.lowering.instructions import Branch, Instruction, Kernel, Loop, Register, Tile
+from pypto.ir.lowering.memory import Space, plan
+from pypto.ir.span import UNKNOWN_SPAN
+
+SPACES = {"vec": Space("Vec", 1 << 20, 128)}
+
+
+def tile(name, rows=16, dtype=FP32, **fields):
+    return Tile(name, rows, 64, dtype, "vec", **fields)
+
+
+def op(target, *sources, may_share=True, copy=False):
+    return Instruction("op", [target, *sources], writes=(target,), reads=tuple(sources), may_share=may_share, copy=copy)
+
+
+def planned(tiles, body, spaces=SPACES):
+    kernel = Kernel("k", "aiv", [], body, list(tiles))
+    plan(kernel, spaces, UNKNOWN_SPAN)
+    return kernel
+
+
+def overlaps(a, b):
+    return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes
+
+
+def store(*tiles):
+    return Instruction("tstore", list(tiles), reads=tuple(tiles))
+
+
+def test_a_chain_reuses_one_buffer_and_a_fan_does_not():
+    a, b, c = tile("a"), tile("b"), tile("c")
+    kernel = planned([a, b, c], [op(a), op(b, a), op(c, b), store(c)])
+    assert a.address == b.address == c.address and kernel.peaks["Vec"] == a.nbytes
+    a, b, c = tile("a"), tile("b"), tile("c")
+    planned([a, b, c], [op(a), op(b), op(c, a, b), store(a, b, c)])
+    assert not any(overlaps(x, y) for x, y in itertools.combinations((a, b, c), 2))
+
+
+def test_an_operation_that_may_not_share_keeps_its_operands_apart():
+    a, b = tile("a"), tile("b")
+    planned([a, b], [op(a), op(b, a, may_share=False), store(b)])
+    assert not overlaps(a, b)
+
+
+def test_another_element_width_never_shares_in_place():
+    narrow, wide = tile("narrow", dtype=FP16), tile("wide", dtype=FP32)
+    planned([narrow, wide], [op(narrow), op(wide, narrow), store(wide)])
+    assert not overlaps(narrow, wide)
+
+
+def test_a_value_read_after_a_loop_survives_it():
+    outer, inner = tile("outer"), tile("inner")
+    loop = Loop(Register("i"), 0, 4, 1, [op(inner), store(inner)])
+    planned([outer, inner], [op(outer), loop, store(outer)])
+    assert not overlaps(outer, inner)
+
+
+def test_a_carried_value_and_its_update_become_one_buffer():
+    start, held, fresh, other = tile("start"), tile("held"), tile("fresh"), tile("other")
+    body = [op(other), op(fresh, held, other), op(held, fresh, copy=True)]
+    kernel = planned([start, held, fresh, other], [op(start), op(held, start, copy=True), Loop(Register("i"), 0, 4, 1, body), store(held)])
+    assert start.address == held.address == fresh.address != other.address
+    left = [n for n in kernel.body[1].body if isinstance(n, Instruction)] if isinstance(kernel.body[1], Loop) else []
+    assert all(not n.copy for n in left), "the copies are identities and disappear"
+
+
+def test_branches_merge_into_one_place():
+    a, b, joined = tile("a"), tile("b"), tile("joined")
+    branch = Branch(Register("c"), [op(a), op(joined, a, copy=True)], [op(b), op(joined, b, copy=True)])
+    planned([a, b, joined], [branch, store(joined)])
+    assert a.address == b.address == joined.address
+
+
+def test_copies_of_a_pipelined_body_have_buffers_of_their_own():
+    first, second = tile("first", stage=((0, 0),)), tile("second", stage=((0, 1),))
+    loop = Loop(Register("i"), 0, 4, 2, [op(first), store(first), op(second), store(second)])
+    planned([first, second], [loop])
+    assert not overlaps(first, second)
+
+
+def test_stages_share_again_when_memory_is_short():
+    first, second = tile("first", stage=((0, 0),)), tile("second", stage=((0, 1),))
+    small = {"vec": Space("Vec", first.nbytes, 128)}
+    kernel = planned([first, second], [op(first), store(first), op(second), store(second)], small)
+    assert kernel.peaks["Vec"] <= first.nbytes
+
+
+def test_overflow_names_the_space_the_bytes_and_the_largest_tiles():
+    a, b = tile("big", rows=64), tile("small")
+    with pytest.raises(CompileError) as e:
+        planned([a, b], [op(a), op(b), store(a, b)], {"vec": Space("Vec", 8192, 128)})
+    text = str(e.value)
+    assert "Vec" in text and "20,480" in text and "8,192" in text and "big" in text
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_what_is_alive_together_never_overlaps(data):
+    """Straight-line programs of random shape against a liveness computed the slow way."""
+    count = data.draw(st.integers(2, 12))
+    tiles = [tile(f"t{i}", rows=data.draw(st.sampled_from((8, 16, 32))), dtype=data.draw(st.sampled_from((FP16, FP32)))) for i in range(count)]
+    body, defined = [], []
+    for t in tiles:
+        sources = data.draw(st.lists(st.sampled_from(defined), max_size=3)) if defined else []
+        body.append(op(t, *sources, may_share=data.draw(st.booleans())))
+        defined.append(t)
+    last = {t: max(i for i, n in enumerate(body) if t in n.reads or t in n.writes) for t in tiles}
+    first = {t: i for i, t in enumerate(tiles)}
+    kernel = planned(tiles, body)
+    for a, b in itertools.combinations(tiles, 2):
+        if max(first[a], first[b]) < min(last[a], last[b]):
+            assert not overlaps(a, b), (a.name, b.name)
+    assert all(t.address % 128 == 0 and t.address + t.nbytes <= kernel.peaks["Vec"] for t in tiles)
