@@ -17,6 +17,7 @@ from pypto.runtime.operands import pack
 from pypto.runtime.prepared import PreparedProgram
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.text_signature import text_signature
+from pypto.sim.checks.selection import Checks
 
 if TYPE_CHECKING:
     from pypto.runtime.worker import ChipWorker
@@ -26,9 +27,6 @@ ONE_SHOT_OWNER: Final = "call, which runs on a one-shot or raw simpler Worker as
 
 # Options whose other values are accepted by RunConfig but have nothing behind them yet. Bounds are always checked.
 _AVAILABLE: Final[dict[str, tuple[Any, ...]]] = {
-    "checks": (None, "none", "cheap"),
-    "checks_mode": ("raise",),
-    "poison": ("nan",),
     "jitter_seed": (None,),
 }
 
@@ -57,7 +55,8 @@ def prepare(compiled: Compiled, platform: str | None = None) -> PreparedProgram:
     else:
         chip_callable = assemble(compiled.output_dir, platform)
     stand_ins = getattr(compiled, "_stand_ins", {})
-    return PreparedProgram(Signature(compiled, chip_callable.name), chip_callable, stand_ins=stand_ins)
+    signature = Signature(compiled, chip_callable.name)
+    return PreparedProgram(signature, chip_callable, None, stand_ins, getattr(compiled, "last_findings", []))
 
 
 def prepare_directory(build_dir: str | Path, platform: str) -> PreparedProgram:
@@ -124,6 +123,7 @@ def check_config(config: object) -> None:
     """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``NotImplementedError`` for what cannot be done yet."""
     if not isinstance(config, RunConfig):
         raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
+    Checks.of(config.checks)
     for name, available in _AVAILABLE.items():
         value = getattr(config, name)
         if value not in available:

@@ -23,6 +23,7 @@ from pypto.runtime.spans import (
     SpanLog,
 )
 from pypto.runtime.task_runtime import Sizing, sizing
+from pypto.sim.checks.selection import Checks
 
 if TYPE_CHECKING:
     from pypto.sim.chips import Chip
@@ -43,6 +44,7 @@ class Launched:
     timeline: Timeline | None = None
     chip: Chip | None = None
     state_before: DeviceState | None = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def known_recording(self) -> Recording:
@@ -135,12 +137,13 @@ def _run(
         threads=config.threads,
         platform=device.platform.name,
         stand_ins=stand_ins,
+        checks=Checks.of(config.checks, config.checks_mode, config.poison, clocked=device.clocked),
     )
     if execution.recording is None:
-        return Launched()
+        return Launched(findings=execution.findings)
     timed = device.time(chip_callable, execution.recording, size)
     device.clock.advance(timed.timeline.device_wall_ns + device.host.drain_ns)
-    return Launched(execution.recording, timed.timeline, timed.chip, timed.state_before)
+    return Launched(execution.recording, timed.timeline, timed.chip, timed.state_before, execution.findings)
 
 
 def _validate(device: ChipDevice, operands: Operands) -> None:

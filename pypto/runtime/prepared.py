@@ -13,6 +13,7 @@ from pypto.runtime.chip_device import ChipDevice
 from pypto.runtime.device_tensor import DeviceTensor
 from pypto.runtime.launch import launch
 from pypto.runtime.run_config import RunConfig
+from pypto.sim.checks.findings import CheckError
 
 DFX_FOLDER: Final = "dfx_outputs"
 
@@ -21,13 +22,15 @@ DFX_FOLDER: Final = "dfx_outputs"
 class PreparedProgram:
     """``signature`` checks a call, ``chip_callable`` runs it, ``diagnostics`` is where its diagnostics go.
 
-    ``stand_ins`` are Python functions for the hand-written C++ kernels of the program, by name.
+    ``stand_ins`` are Python functions for the hand-written C++ kernels of the program, by name. ``findings`` is the list
+    that holds what the checks of the last launch found.
     """
 
     signature: Signature
     chip_callable: ChipCallable
     diagnostics: Path | None = None
     stand_ins: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    findings: list[Any] = field(default_factory=list)
 
     def launch(self, device: ChipDevice, owner: str, args: Sequence[Any], config: RunConfig) -> Any:
         """Check ``args`` against the signature and ``device``, run once, return what the call returns.
@@ -36,7 +39,13 @@ class PreparedProgram:
         """
         call = self.signature.bind(args)
         self.check_residency(device, owner, call.arguments)
-        launched = launch(device, self.chip_callable, self.signature.slots, call.arguments, config, self.stand_ins)
+        self.findings.clear()
+        try:
+            launched = launch(device, self.chip_callable, self.signature.slots, call.arguments, config, self.stand_ins)
+        except CheckError as error:
+            self.findings.extend(error.findings)
+            raise
+        self.findings.extend(launched.findings)
         if config.any_dfx_enabled():
             from pypto.runtime.dfx import write_diagnostics
 

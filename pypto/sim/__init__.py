@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from pypto.sim.timing import DeviceState, Timeline
 
 _HOMES = {
+    "CheckError": "checks.findings",
+    "Checks": "checks.selection",
+    "Finding": "checks.findings",
+    "BoundsError": "checks.findings",
+    "DirectionError": "checks.findings",
+    "FifoError": "checks.findings",
+    "OrderError": "checks.findings",
+    "PlacementError": "checks.findings",
+    "PrecisionError": "checks.findings",
+    "ShapeContractError": "checks.findings",
+    "SignalError": "checks.findings",
+    "UndefinedValueError": "checks.findings",
+    "WaitError": "checks.findings",
     "chip": "chips",
     "Chip": "chips",
     "record": "capture",

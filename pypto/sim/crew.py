@@ -113,6 +113,8 @@ def run_crew(
                 frame.start(member.places, values, block, total, core, record=record)
                 frame.words[op.CHANNELS] = channels.clusters[number].ctypes.data
                 seats.append(Seat(frame, block, core, Trace()))
+    if seats and seats[0].frame.watch is not None:
+        seats[0].frame.watch.together(seats)
     _run(seats, allocations, total)
     return seats
 
@@ -128,7 +130,9 @@ def _run(seats: list[Seat], allocations: Allocations, total: int) -> None:
             if status != op.DONE:
                 remaining.append(seat)
         if not progress:
-            raise DeadlockError(_deadlock(remaining, len({seat.block for seat in seats}), total))
+            error = DeadlockError(_deadlock(remaining, len({seat.block for seat in seats}), total))
+            error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for seat in remaining)
+            raise error
         waiting = remaining
 
 

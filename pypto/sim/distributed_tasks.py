@@ -89,12 +89,17 @@ class PendingTasks:
         waiting = tuple(p for p in producers if p in self.tasks)
         entry = SetAside(task, plan, values, blocks, waiting)
         if not waiting and not entry.signals:
+            self._begin(entry)
             self.launch.run_task(plan, values, blocks)
             return
         self.tasks[task] = entry
         if not waiting:
             self._advance(entry)
             self._retire()
+
+    def _begin(self, entry: SetAside) -> None:
+        if self.launch.watch is not None:
+            self.launch.watch.begin(entry.task, entry.plan)
 
     def wait_for(self, tasks: Iterable[int]) -> None:
         """Return when all of ``tasks`` are done."""
@@ -130,6 +135,7 @@ class PendingTasks:
     def _advance(self, entry: SetAside) -> bool:
         """Start blocks while cores are free and run those that can; True when anything moved."""
         if not entry.signals:
+            self._begin(entry)
             self.launch.run_late(entry.task, entry.plan, entry.values, entry.blocks)
             del self.tasks[entry.task]
             return True
@@ -140,13 +146,14 @@ class PendingTasks:
 
     def _start_blocks(self, entry: SetAside) -> bool:
         before = entry.next_block
+        self._begin(entry)
         while entry.next_block < entry.blocks and self._has_room(entry):
             channels = Channels.of(entry.plan, 1)
             channels.reset(entry.plan, entry.blocks)
             entry.channels.append(channels)
             for member in entry.plan.members:
                 for core in member.cores:
-                    holder = self._free.pop() if self._free else Core()
+                    holder = self._free.pop() if self._free else self.launch.workspace.new_core()
                     entry.cores.append(holder)
                     frame = holder.frames([member.program])[0]
                     frame.start(member.places, entry.values, entry.next_block, entry.blocks, core, record=self.launch.record)

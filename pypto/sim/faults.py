@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 class ExecutionError(RuntimeError):
-    """A kernel or an orchestration did something that has no defined result."""
+    """A kernel or an orchestration did something that has no defined result.
+
+    ``site`` is the program and the index of the instruction at fault, ``subject`` the tensor, tile or array it is about.
+    """
+
+    site: tuple[TileProgram, int] | None = None
+    subject: str = ""
 
 
 class OutOfBoundsError(ExecutionError, IndexError):
@@ -27,12 +33,17 @@ class DivisionByZeroError(ExecutionError, ZeroDivisionError):
 
 
 class DeadlockError(ExecutionError):
-    """Blocks wait for each other and none can go on."""
+    """Blocks wait for each other and none can go on; ``waiting`` are the programs and instructions that wait."""
+
+    waiting: tuple[tuple[TileProgram, int], ...] = ()
 
 
 def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
     """The error for the fault in ``frame``, which lives at address ``addresses``."""
-    return _Fault(program, frame, addresses).error()
+    found = _Fault(program, frame, addresses)
+    error = found.error()
+    error.site, error.subject = (program, found.index), found.subject()
+    return error
 
 
 class _Fault:
@@ -77,6 +88,13 @@ class _Fault:
         if self.code in (layout.OUTSIDE_TENSOR, layout.OUTSIDE_TILE):
             message = self._outside_message()
         return kind(f"{message}\n{self._where()}")
+
+    def subject(self) -> str:
+        """The tensor, tile or array that the instruction is about."""
+        tensor = self._first_operand("tensor")
+        mnemonic = getattr(self.statement, "mnemonic", "")
+        name = self._name(1 if mnemonic in ("sload", "aget", "view") else tensor or 0)
+        return "" if name == "?" else name
 
     def _where(self) -> str:
         from pypto.sim import opcodes as op

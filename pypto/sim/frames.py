@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from pypto.sim.machine import interpreter
 from pypto.sim.memory import Allocations, OnChipMemory
 from pypto.sim.recording import Words
 from pypto.sim.tile_program import TileProgram
+
+if TYPE_CHECKING:
+    from pypto.sim.crew import Seat
 
 FUEL: Final = 1 << 20
 """Backward jumps between two looks at the outside world (signals, other blocks): some milliseconds."""
@@ -31,6 +34,9 @@ class Watch(Protocol):
 
     def end(self, frame: Frame) -> None:
         """The block has ended."""
+
+    def together(self, seats: Sequence[Seat]) -> None:
+        """The blocks of ``seats`` have begun and wait for each other."""
 
 
 class Trace:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +40,9 @@ from pypto.sim.recording import (
 )
 from pypto.sim.tasks import TaskPlan
 from pypto.sim.tile_program import Access, Allocate, Dependency, Dummy, Predicate, Scope, Submit, TileProgram
+
+if TYPE_CHECKING:
+    from pypto.sim.checks.watch import LaunchWatch
 
 _PROCESSORS = os.cpu_count() or 1
 _RINGS = 4  # rings of the orchestration's heap; the ring of a scope is min(depth, 3) (spec distributed 6.2)
@@ -78,8 +82,19 @@ class Workspace:
 
     def at_least(self, count: int) -> list[Core]:
         while len(self.cores) < count:
-            self.cores.append(Core())
+            self.cores.append(self.new_core())
         return self.cores
+
+    def observe(self, watch: LaunchWatch | None) -> None:
+        """Let ``watch`` look at every block of the launch that begins."""
+        self._watch = watch
+        for core in (self.orchestrator, *self.cores):
+            core.watch = watch.new_core() if watch is not None else None
+
+    def new_core(self) -> Core:
+        core = Core()
+        core.watch = self._watch.new_core() if self._watch is not None else None
+        return core
 
 
 class Launch:
@@ -97,10 +112,13 @@ class Launch:
         threads: int | None = None,
         stand_ins: Mapping[str, StandIn] | None = None,
         exchange: Exchange | None = None,
+        watch: LaunchWatch | None = None,
     ):
+        self.watch = watch
+        workspace.observe(watch)
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
-        self.threads = _PROCESSORS if threads is None else threads
+        self.threads = 1 if watch is not None else _PROCESSORS if threads is None else threads
         self.stand_ins = stand_ins or {}
         self.allocations = allocations
         for number, (address, _) in enumerate(allocations.ranges):
@@ -165,6 +183,9 @@ class Launch:
         words[request.target : request.target + layout.TENSOR_NAME] = descriptor
         if request.initial is not None:
             fill(address, size, dtype, request.initial)
+        if self.watch is not None:
+            name = self.orchestration.names.get(request.target, "?")
+            self.watch.allocated(number, name, shape, dtype, address, size, defined=request.initial is not None)
         self.recorder.events.append((ALLOC, size, min(max(len(self._scopes) - 1, 0), _RINGS - 1), number))
 
     def _scope(self, request: Scope) -> None:
@@ -181,6 +202,9 @@ class Launch:
     def _access(self, request: Access) -> None:
         """The orchestration waits for the tasks that made what it is about to read or write."""
         producers = self.workspace.tensor_map.producers(self.tasks, self.frame.address, request.tensor)
+        if self.watch is not None:
+            self.frame.watch.empty(self.frame)  # type: ignore[union-attr]
+            self.watch.access(producers, -1)
         self.pending.wait_for(producers)
         for producer in producers or [-1]:
             self.recorder.events.append((READ_WAIT, producer, int(request.writes), 0))
@@ -201,6 +225,8 @@ class Launch:
         producers, kinds, lookups = self.workspace.tensor_map.derive(
             task, self.frame.address, _NO_TENSORS, self._explicit(request.dependencies), manual=True
         )
+        if self.watch is not None:
+            self.watch.task(task, "dummy", -1, producers)
         self.recorder.task("dummy", DUMMY, 0, 0, 0, 0, lookups, len(self._scopes), producers, kinds)
         self.recorder.events.append((SUBMIT, task, 0, 0))
         self.recorder.end_task()
@@ -220,6 +246,9 @@ class Launch:
         producers, kinds, lookups = self.workspace.tensor_map.derive(
             task, self.frame.address, plan.tensors, self._explicit(request.dependencies), manual=self._in_manual_scope()
         )
+        if self.watch is not None:
+            self.watch.task(task, request.kernel, plan.index, producers)
+            self.watch.passes(self.frame, plan)
         if request.predicate is not None:
             self.pending.wait_for(producers)
         runs = request.predicate is None or self._holds(request.predicate, plan.index)
@@ -255,6 +284,9 @@ class Launch:
                 )
             offset += at * int(words[tensor + layout.TENSOR_STRIDES + axis])
         dtype = DataType.from_code(int(words[tensor + layout.TENSOR_DTYPE]))
+        if self.watch is not None:
+            at = int(words[tensor]) + offset * dtype.get_byte()
+            self.watch.predicate(int(words[tensor + layout.TENSOR_ALLOCATION]), at, dtype.get_byte(), index)
         element = memory_view(int(words[tensor]) + offset * dtype.get_byte(), dtype.get_byte()).view(dtype.storage)[0]
         return _COMPARE[predicate.operator](int(element), predicate.value)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from pypto.sim.syntax import Group, ScalarParameter, TensorParameter, Unit
 from pypto.sim.tasks import Library, TaskPlan, plan
 from pypto.sim.text import read_unit
 from pypto.sim.tile_program import Submit, TileProgram
+
+if TYPE_CHECKING:
+    from pypto.sim.checks.findings import Finding
+    from pypto.sim.checks.run import Report
+    from pypto.sim.checks.selection import Checks
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ class Execution:
 
     recording: Recording | None
     tasks: int
+    findings: tuple[Finding, ...] = ()
 
 
 class LoadedProgram:
@@ -115,15 +121,43 @@ class LoadedProgram:
         platform: str = "",
         stand_ins: Mapping[str, StandIn] | None = None,
         exchange: Exchange | None = None,
+        checks: Checks | None = None,
     ) -> Execution:
         """Run the program once.
 
         ``args`` in parameter order. ``record``: keep what the tasks did. ``clusters``: cube cores of the chip, which
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
         on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). ``exchange``: how the
-        launch reaches other ranks, for programs with windows. Raises ``TypeError`` for
-        arguments that do not fit, ``ExecutionError`` for what goes wrong while running.
+        launch reaches other ranks, for programs with windows. ``checks``: what is looked for on the way
+        (:mod:`pypto.sim.checks`). Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
+        wrong while running, its subclass ``CheckError`` for what the checks find.
         """
+        if checks:
+            from pypto.sim.checks.run import checked
+
+            with checked(self, platform, checks) as report:
+                done = self._execute(
+                    args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
+                    exchange=exchange, report=report,
+                )  # fmt: skip
+            return replace(done, findings=report.findings)
+        return self._execute(
+            args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
+            exchange=exchange, report=None,
+        )  # fmt: skip
+
+    def _execute(
+        self,
+        args: Sequence[TensorArgument | int | float],
+        *,
+        record: bool,
+        clusters: int,
+        threads: int | None,
+        platform: str,
+        stand_ins: Mapping[str, StandIn] | None,
+        exchange: Exchange | None,
+        report: Report | None,
+    ) -> Execution:
         bound = self._bind(args)
         try:
             workspace = self._workspaces.popleft()
@@ -134,6 +168,7 @@ class LoadedProgram:
             launch = Launch(
                 self.orchestration, self._plans, workspace, bound.allocations.copy(),
                 record=record, clusters=clusters, threads=threads, stand_ins=stand_ins, exchange=exchange,
+                watch=None if report is None else report.begin(bound.tensors, bound.numbers),
             )  # fmt: skip
             launch.run(self._places, bound.words)
             recording = None
@@ -178,7 +213,7 @@ class LoadedProgram:
                 rows.append((size, parameter.direction != "out", parameter.direction != "in", item.resident))
             else:
                 words.append(item)
-        return _Bound(key, np.array(words, np.int64), np.array(rows, np.int64).reshape(-1, 4), allocations)
+        return _Bound(key, np.array(words, np.int64), np.array(rows, np.int64).reshape(-1, 4), allocations, tensors, numbers)
 
 
 @dataclass(frozen=True)
@@ -189,6 +224,8 @@ class _Bound:
     words: Words
     arguments: Words
     allocations: Allocations
+    tensors: list[TensorArgument]
+    numbers: list[int]  # allocation of every tensor
 
 
 def _parameter(parameter: TensorParameter | ScalarParameter) -> ProgramParameter:

@@ -1,0 +1,140 @@
+"""Vector clocks of the cores of a task that wait for each other: queues, events and barriers (spec ops 16, 17).
+
+A core's clock says which accesses of the others happened before. Releasing (push, free, set, arriving at a barrier)
+leaves the clock at a place; acquiring (pop, push into a freed slot, wait, leaving a barrier) takes it up.
+"""
+
+# ruff: noqa: SIM109 - compiled code compares; a tuple of constants would be built and searched
+
+from __future__ import annotations
+
+from typing import Final
+
+from pypto.sim import crosscore
+from pypto.sim import opcodes as op
+from pypto.sim.checks import words as w
+from pypto.sim.kernels.compilation import kernel_code
+from pypto.sim.native import load_word, store_word
+
+_BARRIERS: Final = crosscore._BARRIERS
+_SLOTS: Final = crosscore.SLOTS_ONE_WAY
+_QUEUES: Final = 2 * crosscore.CHANNELS * 2
+_FREES: Final = _QUEUES * _SLOTS
+_EVENTS: Final = _FREES + _QUEUES
+CLUSTER_PLACES: Final = _EVENTS + 3 * crosscore.EVENTS
+_GLOBAL_EVENTS: Final = 4 * 3
+GLOBAL_PLACES: Final = _GLOBAL_EVENTS + 2 * crosscore.EVENTS
+
+
+@kernel_code
+def _place(state, number):
+    """Address of a clock of all clusters."""
+    return state[w.SHARED_CLOCKS] + 8 * state[w.CREW_SIZE] * number
+
+
+@kernel_code
+def _cluster_place(state, number):
+    """Address of a clock of the core's own cluster."""
+    return _place(state, GLOBAL_PLACES + state[w.CLUSTER] * CLUSTER_PLACES + number)
+
+
+@kernel_code
+def _join(state, target, source):
+    for k in range(state[w.CREW_SIZE]):
+        if load_word(source + 8 * k) > load_word(target + 8 * k):
+            store_word(target + 8 * k, load_word(source + 8 * k))
+
+
+@kernel_code
+def _release(state, place):
+    _join(state, place, state[w.CLOCK])
+
+
+@kernel_code
+def _acquire(state, place):
+    _join(state, state[w.CLOCK], place)
+    state[w.TICK] += 1
+
+
+@kernel_code
+def _tick(state):
+    """What the core does from now on is later than what it has released."""
+    own = state[w.CLOCK] + 8 * state[w.CREW_INDEX]
+    store_word(own, load_word(own) + 1)
+    state[w.TICK] += 1
+
+
+@kernel_code
+def _queue_step(state, frame, code, pc, operation):
+    direction, channel, sequence = code[pc + 4], code[pc + 5], frame[op.ARGUMENTS + 1]
+    lanes = load_word(frame[op.CHANNELS] + 8 * crosscore.LANES)
+    sender_is_cube = direction == crosscore.CUBE_TO_VECTOR
+    every = sender_is_cube == (operation == op.PUSH)
+    first = 0 if every else frame[op.LANE]
+    last = lanes if every else first + 1
+    for lane in range(first, last):
+        queue = (direction * crosscore.CHANNELS + channel) * 2 + lane
+        slot = _cluster_place(state, queue * _SLOTS + sequence % _SLOTS)
+        free = _cluster_place(state, _FREES + queue)
+        if operation == op.PUSH:
+            _acquire(state, free)
+            for k in range(state[w.CREW_SIZE]):
+                store_word(slot + 8 * k, load_word(state[w.CLOCK] + 8 * k))
+        elif operation == op.POP:
+            _acquire(state, slot)
+        else:
+            _release(state, free)
+    if operation != op.POP:
+        _tick(state)
+
+
+@kernel_code
+def _set_event(state, frame, code, pc):
+    event, mode, core = frame[op.ARGUMENTS], code[pc + 5], frame[op.CORE]
+    if mode == 0:
+        _release(state, _place(state, _GLOBAL_EVENTS + 2 * event + (1 if core == 0 else 0)))
+    elif core != 0 and mode == 2:
+        _release(state, _cluster_place(state, _EVENTS + 3 * event))
+    else:
+        _release(state, _cluster_place(state, _EVENTS + 3 * event + 1))
+        _release(state, _cluster_place(state, _EVENTS + 3 * event + 2))
+    _tick(state)
+
+
+@kernel_code
+def _wait_event(state, frame):
+    event, core = frame[op.ARGUMENTS], frame[op.CORE]
+    _acquire(state, _cluster_place(state, _EVENTS + 3 * event + core))
+    _acquire(state, _place(state, _GLOBAL_EVENTS + 2 * event + (1 if core == 0 else 0)))
+
+
+@kernel_code
+def _barrier(state, frame, code, pc):
+    kind = code[pc + 4]
+    if frame[op.ENTERS] != 0:
+        passed = load_word(frame[op.CHANNELS] + 8 * (_BARRIERS + 3 * frame[op.CORE] + kind))
+        if frame[op.ARRIVED] == 0:
+            _release(state, _place(state, 4 * kind + passed % 4))
+            _tick(state)
+        return
+    sequence = frame[op.ARGUMENTS + 1]
+    _acquire(state, _place(state, 4 * kind + sequence % 4))
+    stale = _place(state, 4 * kind + (sequence + 2) % 4)
+    for k in range(state[w.CREW_SIZE]):
+        store_word(stale + 8 * k, 0)
+
+
+@kernel_code
+def order_cores(state, frame, code, pc):
+    """Follow one cross-core instruction."""
+    operation = code[pc]
+    if state[w.CREW_INDEX] < 0:
+        return
+    if operation == op.PUSH or operation == op.POP or operation == op.FREE:
+        _queue_step(state, frame, code, pc, operation)
+    elif operation == op.SIGNAL:
+        _set_event(state, frame, code, pc)
+    elif operation == op.WAIT:
+        _wait_event(state, frame)
+    elif operation == op.BARRIER:
+        _barrier(state, frame, code, pc)

@@ -1,0 +1,188 @@
+"""What the observer must know about each instruction of a program, worked out once from the instruction table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pypto.ir.instructions import INSTRUCTIONS
+from pypto.ir.instructions.table import Instruction as Row
+from pypto.sim.checks import words as w
+from pypto.sim.recording import Words
+from pypto.sim.syntax import Instruction, Register, Statement, TensorParameter
+from pypto.sim.tile_program import TileProgram
+
+_RULES: Final = {
+    # kernel family of the instruction table: rule
+    "elementwise.binary": w.ELEMENTWISE,
+    "elementwise.ternary": w.ELEMENTWISE,
+    "elementwise.binary_scalar": w.ELEMENTWISE,
+    "elementwise.ternary_scalar": w.ELEMENTWISE,
+    "elementwise.leaky_scalar": w.ELEMENTWISE,
+    "elementwise.bitwise": w.ELEMENTWISE,
+    "elementwise.bitwise_scalar": w.ELEMENTWISE,
+    "unary.unary": w.ELEMENTWISE,
+    "cast.convert": w.ELEMENTWISE,
+    "compare.compare": w.COMPARE,
+    "compare.compare_scalar": w.COMPARE,
+    "compare.select": w.SELECT,
+    "compare.select_scalar": w.SELECT,
+    "partial.partial": w.PART,
+    "expand.row_expand": w.ROW_EXPAND,
+    "expand.col_expand": w.COL_EXPAND,
+    "expand.row_combine": w.ROW_COMBINE,
+    "expand.col_combine": w.COL_COMBINE,
+    "expand.fill": w.FILL,
+    "creation.arange": w.FILL,
+    "creation.triangle": w.FILL,
+    "creation.random": w.FILL,
+    "reduction.row_reduce": w.ROW_REDUCE,
+    "reduction.row_argument": w.ROW_REDUCE,
+    "reduction.col_reduce": w.COL_REDUCE,
+    "reduction.col_argument": w.COL_REDUCE,
+    "matmul.product": w.MATMUL,
+    "matmul.scaled_product": w.WHOLE,
+    "movement.load": w.LOAD,
+    "movement.save": w.STORE,
+    "movement.move": w.MOVE,
+    "movement.extract": w.EXTRACT,
+    "movement.insert": w.INSERT,
+    "movement.gather_row": w.LOAD_ROWS,
+    "transform.fill_pad": w.FILL_PAD,
+    "transform.transpose": w.TRANSPOSE,
+    "transform.reshape": w.RESHAPE,
+    "transform.concat": w.CONCAT,
+    "gather.flat": w.GATHER,
+    "gather.along_axis": w.WHOLE,
+    "gather.masked": w.WHOLE,
+    "gather.compared": w.WHOLE,
+    "gather.blocks": w.WHOLE,
+    "scatter.flat": w.SCATTER,
+    "scatter.along_axis": w.SCATTER,
+    "scatter.rows": w.SCATTER,
+    "scatter.masked": w.SCATTER,
+    "gather_memory.fetch_indexed": w.FETCH,
+    "gather_memory.scatter": w.SPREAD,
+    "sort.sort_runs": w.WHOLE,
+    "sort.merge_runs": w.WHOLE,
+    "sort.merge_lists": w.WHOLE,
+}
+_COPIES: Final = frozenset(
+    (w.LOAD, w.STORE, w.MOVE, w.EXTRACT, w.INSERT, w.LOAD_ROWS, w.TRANSPOSE, w.RESHAPE, w.FILL_PAD, w.FETCH, w.SPREAD)
+)
+_CONSTANTS: Final = frozenset((w.FILL, w.FILL_PAD, w.LOAD, w.LOAD_ROWS, w.FETCH))
+_PREDICATED: Final = ("compare.select", "compare.select_scalar")
+
+
+def instruction_facts(program: TileProgram) -> Words:
+    """``int64[instructions, FACT_WORDS]`` of a program."""
+    roots = _roots(program)
+    facts = np.zeros((max(len(program.statements), 1), w.FACT_WORDS), np.int64)
+    facts[:, w.FACT_ROOT] = -1
+    for index, statement in enumerate(program.statements):
+        if isinstance(statement, Instruction):
+            _fill(facts[index], statement, roots)
+    return facts
+
+
+def _fill(fact: Words, instruction: Instruction, roots: dict[str, int]) -> None:
+    name = instruction.mnemonic
+    if name in ("sload", "sstore"):
+        fact[w.FACT_ROOT] = roots.get(_register(instruction, 1 if name == "sload" else 0), -1)
+        return
+    row = INSTRUCTIONS.get(name)
+    if row is None or not row.kernel:
+        return
+    rule = _RULES.get(row.kernel, w.NOTHING)
+    positions, attributes = argument_positions(row, instruction)
+    fact[w.FACT_RULE] = rule
+    outputs = [i for i in row.destinations() if row.operands[i].kind == "tile"]
+    fact[w.FACT_TARGET] = positions[outputs[0]] if outputs else 0
+    fact[w.FACT_SECOND] = positions[outputs[1]] if len(outputs) > 1 else 0
+    sources = [i for i in _sources(row, rule) if row.operands[i].kind == "tile"][:5]
+    fact[w.FACT_SOURCES] = len(sources)
+    for k, operand in enumerate(sources):
+        fact[w.FACT_SOURCE + k] = positions[operand]
+    tensors = [i for i, operand in enumerate(row.operands) if operand.kind == "tensor"]
+    if tensors:
+        fact[w.FACT_TENSOR] = positions[tensors[0]]
+        fact[w.FACT_ROOT] = roots.get(_register(instruction, tensors[0]), -1)
+    if "offsets" in row.index:
+        fact[w.FACT_LISTS] = positions[row.index["offsets"]]
+    fact[w.FACT_FLAGS] = _flags(row, rule, instruction)
+    fact[w.FACT_EXTRA] = _extra(row, positions, attributes)
+
+
+def _sources(row: Row, rule: int) -> tuple[int, ...]:
+    """Operands whose values matter element by element; the packed mask of a select is left out."""
+    if row.kernel in _PREDICATED:
+        return tuple(i for i in row.sources() if row.operands[i].name != "mask")
+    return row.sources()
+
+
+def _flags(row: Row, rule: int, instruction: Instruction) -> int:
+    flags = 0 if rule in _COPIES else w.COMPUTES
+    if rule in _CONSTANTS:
+        flags |= w.MAKES_CONSTANTS
+    if rule in (w.STORE, w.SPREAD):
+        flags |= w.STORES
+    if instruction.attributes.get("atomic") in ("add", 1):
+        flags |= w.ADDS
+    return flags
+
+
+def _extra(row: Row, positions: list[int], attributes: dict[str, int]) -> int:
+    if "mask" in row.index:
+        return positions[row.index["mask"]]
+    if "row" in row.index:
+        return positions[row.index["row"]]
+    if row.kernel.startswith("matmul.") and "a_trans" in attributes:
+        return attributes["a_trans"]
+    if row.kernel.startswith("gather_memory.fetch"):
+        return attributes["coalesce"]
+    return attributes.get("transpose", 0)
+
+
+def argument_positions(row: Row, instruction: Instruction) -> tuple[list[int], dict[str, int]]:
+    """Words of the argument block where the operands and the attributes start (architecture 2)."""
+    positions, at = [], 4
+    for index, operand in enumerate(row.operands):
+        positions.append(at)
+        value = instruction.operands[index]
+        at += len(value) + 1 if operand.kind == "list" and isinstance(value, tuple) else 1
+    return positions, {attribute.name: at + k for k, attribute in enumerate(row.attributes)}
+
+
+def _register(instruction: Instruction, index: int) -> str:
+    operand = instruction.operands[index]
+    return operand.name if isinstance(operand, Register) else ""
+
+
+def _roots(program: TileProgram) -> dict[str, int]:
+    """Number of the parameter every tensor register is a view of."""
+    roots = {p.name: n for n, p in enumerate(program.parameters) if isinstance(p, TensorParameter)}
+    for statement in program.statements:
+        view = _view(statement)
+        if view is not None and view[1] in roots:
+            roots[view[0]] = roots[view[1]]
+    return roots
+
+
+def _view(statement: Statement) -> tuple[str, str] | None:
+    if isinstance(statement, Instruction) and statement.mnemonic in _VIEWS:
+        return _register(statement, 0), _register(statement, 1)
+    return None
+
+
+_VIEWS: Final = ("view", "reshape", "permute", "reinterpret", "peerview")
+
+
+def root_names(program: TileProgram) -> dict[str, str]:
+    """For every tensor register the parameter or allocation it is a view of."""
+    names: dict[str, str] = {}
+    for statement in program.statements:
+        view = _view(statement)
+        if view is not None:
+            names[view[0]] = names.get(view[1], view[1])
+    return names

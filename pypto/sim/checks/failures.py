@@ -1,0 +1,93 @@
+"""Findings made from what stops a program: bounds, divisions, queues, waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from pypto.sim.checks.findings import CheckError, Finding, Location
+from pypto.sim.checks.places import location, operation
+from pypto.sim.faults import DeadlockError, ExecutionError, OutOfBoundsError
+from pypto.sim.syntax import Instruction
+
+if TYPE_CHECKING:
+    from pypto.sim.tile_program import TileProgram
+
+_FIFO: Final = ("tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv", "tfree_to_aic", "tfree_to_aiv")
+
+
+def failure_findings(failure: ExecutionError) -> Iterator[Finding]:
+    """The finding that ``failure`` amounts to."""
+    if isinstance(failure, CheckError):
+        yield from failure.findings
+    elif isinstance(failure, DeadlockError):
+        yield _waiting(failure)
+    else:
+        yield _fault(failure)
+
+
+def _fault(failure: ExecutionError) -> Finding:
+    lines = str(failure).splitlines() or [""]
+    if failure.site is None:
+        return Finding("bounds" if isinstance(failure, OutOfBoundsError) else "misuse", str(failure))
+    program, index = failure.site
+    name = _mnemonic(program, index)
+    kind = "bounds" if isinstance(failure, OutOfBoundsError) else "fifo" if name in _FIFO else "misuse"
+    message = f"{lines[0]} ('{operation(program, index)}' in '{program.name}')"
+    return Finding(
+        kind, message, failure.subject, (program.name,), (location(program, index),), None, (),
+        _repair(kind, name, lines[0]),
+    )  # fmt: skip
+
+
+def _mnemonic(program: TileProgram, index: int) -> str:
+    statement = program.statements[index] if 0 <= index < len(program.statements) else None
+    return statement.mnemonic if isinstance(statement, Instruction) else ""
+
+
+def _repair(kind: str, name: str, message: str) -> str:
+    if kind == "fifo":
+        return "free every popped tile once, after its last use: one tfree per tpop, with the same id"
+    if kind != "bounds":
+        return ""
+    if name.startswith("mgather"):
+        return "check the index, or say what an index outside reads: gather_oob='clamp', 'wrap' or 'zero'"
+    if name in ("tload", "tstore", "tremote_load", "tremote_store"):
+        return "keep offset + window inside the extent; a tail is moved with valid_shape=[...] cut at the edge (pl.min)"
+    if "peer" in message:
+        return "wrap the neighbour around: (rank + 1) % nranks, and (rank - 1 + nranks) % nranks on the other side"
+    return "keep the index below the extent"
+
+
+def _waiting(failure: DeadlockError) -> Finding:
+    text = str(failure)
+    places: list[Location] = []
+    tasks: list[str] = []
+    names: list[str] = []
+    for program, index in failure.waiting:
+        places.append(location(program, index, f"'{program.name}' waits"))
+        tasks.append(program.name)
+        names.append(_mnemonic(program, index))
+    operations = ", ".join(dict.fromkeys(names))
+    message = text if not operations else f"{text}\n  waiting: {operations}"
+    return Finding(
+        "deadlock", message, failure.subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places[:4])), None, (),
+        _wait_repair(names),
+    )  # fmt: skip
+
+
+def _wait_repair(names: list[str]) -> str:
+    advice = []
+    if any(name.startswith("tpush") for name in names):
+        advice.append("free every popped tile (tfree_to_aic, tfree_to_aiv) so that the slots of the queue come back")
+    if any(name.startswith("tpop") for name in names):
+        advice.append("push as many tiles as are popped, with the same id")
+    if "syncall" in names:
+        advice.append(
+            "launch at most as many blocks as run at once (pl.system.available_aiv_count) and with sync_start=True"
+        )
+    if "sync_wait" in names:
+        advice.append("set the event that is awaited: sync_set with the same number")
+    if "signal_wait" in names or "signal_defer" in names:
+        advice.append("notify the peers first, before any wait: publish, notify, wait, read")
+    return "; ".join(advice)

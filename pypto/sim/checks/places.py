@@ -1,0 +1,107 @@
+"""Names for what a finding is about: source lines, operands, tensors, index ranges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pypto.ir.instructions import INSTRUCTIONS
+from pypto.sim.checks.facts import argument_positions, root_names
+from pypto.sim.checks.findings import Location
+from pypto.sim.recording import Words
+from pypto.sim.syntax import Instruction, Register, Tile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pypto.sim.checks.watch import Memory
+    from pypto.sim.tile_program import TileProgram
+
+
+def location(program: TileProgram, index: int, what: str = "") -> Location:
+    """Source line of an instruction, or its line in the kernel text."""
+    place = program.place(index)
+    if place is not None:
+        return Location(program.files.get(place.file, f"file {place.file}"), place.line, what)
+    known = 0 <= index < len(program.statements)
+    return Location(program.text_file, program.statements[index].position.line if known else 0, what)
+
+
+def operation(program: TileProgram, index: int) -> str:
+    """Name of an operation as the language spells it: the mnemonic without the ``t`` of tile instructions."""
+    statement = program.statements[index] if 0 <= index < len(program.statements) else None
+    if not isinstance(statement, Instruction):
+        return "?"
+    name = {"sload": "read", "sstore": "write", "tcvt": "cast"}.get(statement.mnemonic, statement.mnemonic)
+    return name[1:] if name in INSTRUCTIONS and name.startswith("t") else name
+
+
+def operand_at(program: TileProgram, index: int, position: int) -> str:
+    """Register of the operand that starts at word ``position`` of the argument block."""
+    statement = program.statements[index]
+    row = INSTRUCTIONS.get(getattr(statement, "mnemonic", ""))
+    if row is None or not isinstance(statement, Instruction):
+        return "?"
+    positions, _ = argument_positions(row, statement)
+    if position not in positions:
+        return "?"
+    operand = statement.operands[positions.index(position)]
+    return operand.name if isinstance(operand, Register) else "?"
+
+
+def tile_shape(program: TileProgram, name: str) -> tuple[int, int] | None:
+    """Rows and columns of a tile register."""
+    tile = program.symbols.get(name)
+    return (tile.rows, tile.cols) if isinstance(tile, Tile) else None
+
+
+def tensor_operand(program: TileProgram, index: int) -> str:
+    """Parameter or tensor that the memory access of an instruction goes through."""
+    statement = program.statements[index]
+    if not isinstance(statement, Instruction):
+        return "?"
+    row, at = INSTRUCTIONS.get(statement.mnemonic), 1 if statement.mnemonic == "sload" else 0
+    if row is not None:
+        tensors = [i for i, operand in enumerate(row.operands) if operand.kind == "tensor"]
+        at = tensors[0] if tensors else 0
+    operand = statement.operands[at] if at < len(statement.operands) else None
+    name = operand.name if isinstance(operand, Register) else "?"
+    return root_names(program).get(name, name)
+
+
+def memory_at(memories: Sequence[Memory], offset: int) -> Memory:
+    """The tensor of an allocation that holds byte ``offset`` of it."""
+    base = min(memory.address for memory in memories)
+    inside = [m for m in memories if m.address - base <= offset < m.address - base + m.size]
+    return min(inside, key=lambda m: m.size) if inside else memories[0]
+
+
+def index_ranges(memory: Memory, ranges: Words) -> tuple[tuple[int, int], ...]:
+    """Smallest box of indices that holds the byte ranges ``int64[n, 2]`` of a tensor, one (low, high) per axis."""
+    if not memory.shape or 0 in memory.shape or not len(ranges):
+        return ()
+    first, last = ranges[:, 0] * 8 // memory.bits, (ranges[:, 1] * 8 - 1) // memory.bits
+    limit = int(np.prod(memory.shape)) - 1
+    first, last = np.minimum(first, limit), np.minimum(last, limit)
+    result, inner = [], 1
+    for extent in reversed(memory.shape):
+        low, high = first // inner % extent, last // inner % extent
+        wraps = first // (inner * extent) != last // (inner * extent)
+        low, high = np.where(wraps, 0, low), np.where(wraps, extent - 1, high)
+        result.append((int(low.min()), int(high.max()) + 1))
+        inner *= extent
+    return tuple(reversed(result))
+
+
+def ranges_text(memory: Memory, ranges: tuple[tuple[int, int], ...]) -> str:
+    """``rows 48..64, columns 0..32`` of a matrix, ``[48..64, 0..32, …]`` of another tensor."""
+    if len(memory.shape) == 2 and len(ranges) == 2:
+        return f"rows {ranges[0][0]}..{ranges[0][1]}, columns {ranges[1][0]}..{ranges[1][1]}"
+    return "[" + ", ".join(f"{low}..{high}" for low, high in ranges) + "]"
+
+
+def byte_runs(mask: np.ndarray) -> Words:
+    """Ranges [low, high) where a mask is set, ``int64[n, 2]``."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
+    return edges.reshape(-1, 2).astype(np.int64)

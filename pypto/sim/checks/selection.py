@@ -1,0 +1,79 @@
+"""Which checks a run makes: ``RunConfig(checks=…)`` in the checker's own terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pypto.sim.checks import words as w
+
+Kind = Literal[
+    "war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence",
+    "uninit", "out-of-valid", "direction", "precision", "wrap",
+    "bounds", "deadlock", "fifo", "misuse", "shape-contract", "placement",
+    "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective",
+]  # fmt: skip
+KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
+CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
+ON_REQUEST: Final = frozenset(("wrap",))
+_ORDER: Final = frozenset(("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction"))
+_VALUES: Final = frozenset(("uninit", "out-of-valid", "precision"))
+POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Kinds that are looked for, whether a finding raises, and the byte that undefined memory holds."""
+
+    kinds: frozenset[str]
+    mode: Literal["raise", "collect"] = "raise"
+    poison: Literal["nan", "pattern", "zero"] = "nan"
+
+    @classmethod
+    def of(
+        cls,
+        asked: str | frozenset[str] | None,
+        mode: Literal["raise", "collect"] = "raise",
+        poison: Literal["nan", "pattern", "zero"] = "nan",
+        *,
+        clocked: bool = True,
+    ) -> Checks:
+        """``asked`` as in ``RunConfig``; ``None`` is ``"cheap"`` on a platform with a clock. ``ValueError`` for others."""
+        if asked is None:
+            asked = "cheap" if clocked else "none"
+        if isinstance(asked, str):
+            named = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
+            if asked not in named:
+                raise ValueError(f"checks must be 'none', 'cheap', 'all' or a set of kinds, got {asked!r}")
+            return cls(named[asked], mode, poison)
+        unknown = sorted(set(asked) - set(KINDS))
+        if unknown:
+            raise ValueError(f"unknown kind of check {unknown[0]!r}; known: {', '.join(KINDS)}")
+        return cls(frozenset(asked), mode, poison)
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds)
+
+    @property
+    def asked(self) -> int:
+        """Bits for the observer; 0 when no block needs to be observed."""
+        bits = w.ORDER if self.kinds & _ORDER else 0
+        if self.kinds & _VALUES:
+            bits |= w.UNDEFINED
+        if "precision" in self.kinds:
+            bits |= w.PRECISION
+        if "bounds" in self.kinds:
+            bits |= w.BOUNDS
+        return bits
+
+    @property
+    def deep(self) -> bool:
+        """Whether every block is observed, not only those with gathers from tiles."""
+        return self.asked & (w.ORDER | w.UNDEFINED) != 0
+
+    @property
+    def poison_byte(self) -> int:
+        return POISON_BYTES[self.poison]
+
+
+NONE: Final = Checks(frozenset())

@@ -1,0 +1,225 @@
+"""Findings about values that mean nothing, and about values that left the range of their dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from pypto.ir.dtype import BF16, FP16, FP32, DataType
+from pypto.sim.checks import words as w
+from pypto.sim.checks.findings import Finding, Location
+from pypto.sim.checks.places import (
+    byte_runs,
+    index_ranges,
+    location,
+    memory_at,
+    operand_at,
+    operation,
+    ranges_text,
+    tensor_operand,
+    tile_shape,
+)
+from pypto.sim.recording import Words
+from pypto.sim.syntax import Instruction, Tile
+
+if TYPE_CHECKING:
+    from pypto.sim.checks.watch import LaunchWatch, Memory
+    from pypto.sim.tile_program import TileProgram
+
+_LARGEST: Final = {FP16: "65504", BF16: "3.39e38", FP32: "3.40e38"}
+
+
+def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
+    """What reached the host, and what was used at once."""
+    for event in watch.events[: int(watch.words[w.EVENT_COUNT])]:
+        yield _event(watch, event)
+    for number, memories in enumerate(watch.memories):
+        shadow = watch.shadows[number]
+        if shadow is None:
+            continue
+        base = min(memory.address for memory in memories)
+        for memory in memories:
+            if memory.direction in ("out", "inout"):
+                yield from _host_tensor(watch, number, memory, shadow[memory.address - base :][: memory.size])
+    for allocation, low, node in watch.undefined_predicates:
+        memory, task = memory_at(watch.memories[allocation], low), watch.nodes[node]
+        place = location(watch.orchestration, task.site, f"'{task.name}' is submitted")
+        message = f"the predicate of '{task.name}' is taken from byte {low} of '{memory.name}', which nobody has written"
+        yield Finding(
+            "uninit", message, memory.name, (task.name,), (place,), (low, low + memory.bits // 8), (),
+            f"write '{memory.name}' before the task, and name its writer in deps=[...]",
+        )  # fmt: skip
+
+
+def _host_tensor(watch: LaunchWatch, number: int, memory: Memory, shadow: np.ndarray) -> Iterator[Finding]:
+    """Findings about one tensor that the host reads back; ``shadow`` are its codes."""
+    if not shadow.any():
+        return
+    for code in np.unique(shadow):
+        runs = byte_runs(shadow == code)
+        if code == w.UNWRITTEN:
+            yield _unwritten(watch, number, memory, runs)
+        elif code >= w.FIRST_ORIGIN:
+            origin = watch.origins[int(code) - w.FIRST_ORIGIN]
+            yield _from_origin(watch, origin, memory, runs)
+
+
+def _unwritten(watch: LaunchWatch, number: int, memory: Memory, runs: Words) -> Finding:
+    ranges = index_ranges(memory, runs)
+    text = ranges_text(memory, ranges)
+    written = watch.writers.get(number, {})
+    tasks = tuple(dict.fromkeys(watch.nodes[node].name for node in written if watch.nodes[node].name))
+    places = tuple(
+        dict.fromkeys(
+            location(watch.programs[program], index, f"'{watch.nodes[node].name}' writes")
+            for node, (program, index) in list(written.items())[:4]
+        )
+    )
+    span = int(runs[0, 0]), int(runs[-1, 1])
+    message = f"{text} of the output '{memory.name}' are never written ({int((runs[:, 1] - runs[:, 0]).sum())} bytes)"
+    repair = (
+        f"write all of '{memory.name}' {list(memory.shape)}, or declare it pl.InOut if its old contents are to stay: the "
+        "old contents of a pl.Out are dead"
+    )
+    return Finding("uninit", message, memory.name, tasks, places, span, ranges, repair)
+
+
+def _from_origin(watch: LaunchWatch, origin: Words, memory: Memory, runs: Words) -> Finding:
+    ranges = index_ranges(memory, runs)
+    reached = f"{ranges_text(memory, ranges)} of '{memory.name}'"
+    span = int(runs[0, 0]), int(runs[-1, 1])
+    kind = int(origin[w.OR_KIND])
+    if kind in (w.FROM_UNWRITTEN, w.FROM_PADDING):
+        return _undefined(watch, origin, memory, reached, span, ranges)
+    return _out_of_range(watch, origin, memory, reached, span, ranges)
+
+
+def _site(watch: LaunchWatch, origin: Words) -> tuple[TileProgram, int, str, Location]:
+    """(program, instruction, task, location) of an origin or event."""
+    program, index = watch.programs[int(origin[w.OR_PROGRAM])], int(origin[w.OR_INSTRUCTION])
+    node = int(origin[w.OR_NODE])
+    task = watch.nodes[node].name if 0 <= node < len(watch.nodes) else ""
+    task = task or watch.orchestration.name
+    return program, index, task, location(program, index, f"'{operation(program, index)}' in '{task}'")
+
+
+def _undefined(
+    watch: LaunchWatch, origin: Words, memory: Memory, reached: str, span: tuple[int, int],
+    ranges: tuple[tuple[int, int], ...],
+) -> Finding:  # fmt: skip
+    program, index, task, place = _site(watch, origin)
+    name, what = operation(program, index), operand_at(program, index, int(origin[w.OR_OPERAND]))
+    if int(origin[w.OR_HIGH]) > 0:
+        of = memory_at(watch.memories[int(origin[w.OR_ALLOCATION])], int(origin[w.OR_LOW]))
+        low, high = int(origin[w.OR_LOW]), int(origin[w.OR_HIGH])
+        message = f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; they reach {reached}"
+        repair = f"write '{of.name}' first, or create it with init_value=0.0"
+        size = max(of.bits // 8, 1)
+        return Finding("uninit", message, of.name, (task,), (place,), (low, max(high - 1 + size, low + size)), (), repair)
+    element = f"[{int(origin[w.OR_ROW])}, {int(origin[w.OR_COL])}]"
+    if int(origin[w.OR_KIND]) == w.FROM_UNWRITTEN:
+        message = f"'{name}' in '{task}' uses {element} of '{what}', which was never written; the result reaches {reached}"
+        return Finding("uninit", message, what, (task,), (place,), span, ranges, _start_value(program, what))
+    shape = tile_shape(program, what) or (0, 0)
+    valid = f"{int(origin[w.OR_ROWS])} x {int(origin[w.OR_COLS])}"
+    message = (
+        f"'{name}' in '{task}' uses {element} of '{what}', outside the part that holds data: {valid} of "
+        f"{shape[0]} x {shape[1]} elements are valid; the result reaches {reached}"
+    )
+    repair = "fill the rest first with pl.fillpad(..., pad_value=...), or narrow the result with pl.set_validshape"
+    return Finding("out-of-valid", message, what, (task,), (place,), span, ranges, repair)
+
+
+def _start_value(program: TileProgram, name: str) -> str:
+    tile = program.symbols.get(name)
+    if isinstance(tile, Tile) and tile.space == "acc":
+        return "make the first step a pl.matmul, which starts the accumulator, and accumulate with matmul_acc from then on"
+    return "give it a start value, as with pl.full([...], dtype=..., value=0.0): pl.create_tile only reserves memory"
+
+
+def _dtype_of_result(program: TileProgram, index: int) -> DataType | None:
+    statement = program.statements[index]
+    name = getattr(statement.operands[0], "name", "") if isinstance(statement, Instruction) else ""
+    tile = program.symbols.get(name)
+    return DataType.from_string(tile.dtype) if isinstance(tile, Tile) else None
+
+
+def _out_of_range(
+    watch: LaunchWatch, origin: Words, memory: Memory, reached: str, span: tuple[int, int],
+    ranges: tuple[tuple[int, int], ...],
+) -> Finding:  # fmt: skip
+    program, index, task, place = _site(watch, origin)
+    name, dtype = operation(program, index), _dtype_of_result(program, index)
+    element = f"[{int(origin[w.OR_ROW])}, {int(origin[w.OR_COL])}]"
+    limit = _LARGEST.get(dtype, "?") if dtype is not None else "?"
+    if int(origin[w.OR_KIND]) == w.OVERFLOWED:
+        message = (
+            f"'{name}' in '{task}' makes infinity at {element} from finite values: the largest {dtype} is {limit}; it "
+            f"reaches {reached}"
+        )
+    else:
+        source = "infinities" if int(origin[w.OR_OPERAND]) else "numbers"
+        message = f"'{name}' in '{task}' makes NaN at {element} from {source}; it reaches {reached}"
+    return Finding("precision", message, memory.name, (task,), (place,), span, ranges, _range_repair(name, dtype))
+
+
+def _range_repair(name: str, dtype: DataType | None) -> str:
+    if name in ("exp", "rowexpandexpdif", "colexpandexpdif"):
+        return "subtract the row maximum (pl.row_max, pl.row_expand_sub) before pl.exp"
+    if dtype == FP16:
+        return "scale the values into range first, or use BF16 or FP32"
+    return "scale the values into the range of the dtype, or compute in a wider one"
+
+
+def _event(watch: LaunchWatch, event: Words) -> Finding:
+    kind = int(event[w.OR_KIND])
+    if kind == w.INDEX_OUTSIDE:
+        return _index_outside(watch, event)
+    if kind == w.ADDED:
+        return _added(watch, event)
+    return _branched(watch, event)
+
+
+def _index_outside(watch: LaunchWatch, event: Words) -> Finding:
+    program, index, task, place = _site(watch, event)
+    what = operand_at(program, index, int(event[w.OR_OPERAND]))
+    value, limit = int(event[w.OR_VALUE]), int(event[w.OR_LIMIT])
+    message = (
+        f"'{operation(program, index)}' in '{task}' takes index {value} from '{what}' at [{int(event[w.OR_ROW])}, "
+        f"{int(event[w.OR_COL])}]: it is outside its extent {limit}, legal are 0..{limit - 1}"
+    )
+    repair = f"bring the index into bounds first, as with pl.minimum(index, {limit - 1})"
+    return Finding("bounds", message, what, (task,), (place,), None, (), repair)
+
+
+def _added(watch: LaunchWatch, event: Words) -> Finding:
+    _, _, task, place = _site(watch, event)
+    memories = watch.memories[int(event[w.OR_ALLOCATION])]
+    low, high = int(event[w.OR_LOW]), int(event[w.OR_HIGH])
+    memory = memory_at(memories, low)
+    shift = memory.address - min(m.address for m in memories)
+    span = low - shift, high - shift
+    ranges = index_ranges(memory, np.array([span], np.int64))
+    message = f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"
+    repair = f"create '{memory.name}' with init_value=0.0, or store zeros to it before the first addition"
+    return Finding("uninit", message, memory.name, (task,), (place,), span, ranges, repair)
+
+
+def _branched(watch: LaunchWatch, event: Words) -> Finding:
+    program, index, task, place = _site(watch, event)
+    allocation, code = int(event[w.OR_ALLOCATION]), int(event[w.OR_VALUE])
+    padding = code == w.PADDING
+    if code >= w.FIRST_ORIGIN:
+        padding = int(watch.origins[code - w.FIRST_ORIGIN][w.OR_KIND]) == w.FROM_PADDING
+    kind, why = ("out-of-valid", "outside its valid region") if padding else ("uninit", "which nobody has written")
+    if allocation >= 0:
+        memory = memory_at(watch.memories[allocation], int(event[w.OR_LOW]))
+        span = int(event[w.OR_LOW]), int(event[w.OR_HIGH])
+        message = f"'{task}' takes bytes {span[0]}..{span[1]} of '{memory.name}' as a scalar, {why}"
+        repair = f"write '{memory.name}' before it is read as a scalar"
+        return Finding(kind, message, memory.name, (task,), (place,), span, (), repair)
+    what = tensor_operand(program, index)
+    message = f"'{task}' takes [{int(event[w.OR_ROW])}, {int(event[w.OR_COL])}] of '{what}' as a scalar, {why}"
+    return Finding(kind, message, what, (task,), (place,), None, (), f"write that element of '{what}' first")
