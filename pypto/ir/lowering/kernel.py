@@ -189,8 +189,8 @@ class KernelLowering(RankLowering):
             self._tensor_view(target, value)
         elif isinstance(kind, ir.ArrayType):
             self._assign_array(target, value)
-        elif isinstance(kind, ir.OpaqueType):
-            if isinstance(value, ir.Call) and value.op == "prefetch.async_prefetch":
+        elif isinstance(value, ir.Call) and value.op.startswith("prefetch.") and isinstance(kind, ir.OpaqueType):
+            if value.op == "prefetch.async_prefetch":
                 self.effect(value)
         else:
             self.scalar(value, Register(identifier(target.name)))
