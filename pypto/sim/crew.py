@@ -32,6 +32,16 @@ class Seat:
     trace: Trace
 
 
+@dataclass(frozen=True)
+class LeftBehind:
+    """A queue whose tiles were not all popped when its task ended."""
+
+    direction: int
+    channel: int
+    pushed: int
+    popped: int
+
+
 @dataclass
 class Channels:
     """Cross-core state of the clusters of one task; queues sized by what its programs push. Reused by later blocks."""
@@ -64,6 +74,17 @@ class Channels:
         self.launch[crosscore.PARTICIPANTS : crosscore.PARTICIPANTS + 3] = np.maximum(participants, 1)
         for cluster, fresh in zip(self.clusters, self._fresh):
             cluster[:] = fresh
+
+    def left_behind(self) -> list[LeftBehind]:
+        """Queues that hold tiles nobody has popped."""
+        found = []
+        for words in self.clusters:
+            queues = words[crosscore.QUEUES :].reshape(-1, crosscore.QUEUE_WORDS)
+            for number in np.flatnonzero(queues[:, crosscore.PUSHED] != queues[:, crosscore.POPPED]).tolist():
+                pushed, popped = (int(queues[number, word]) for word in (crosscore.PUSHED, crosscore.POPPED))
+                direction, channel = divmod(number // 2, crosscore.CHANNELS)
+                found.append(LeftBehind(direction, channel, pushed, popped))
+        return found
 
     def _add_queues(self, cluster: Words, transfers: Sequence[Transfer]) -> None:
         sizes: dict[tuple[int, int], int] = {}

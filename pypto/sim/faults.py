@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pypto.sim.syntax import Tile
@@ -44,6 +45,9 @@ def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
     error = found.error()
     error.site, error.subject = (program, found.index), found.subject()
     return error
+
+
+_INDEXED = ("mgather", "mgather_gm", "mscatter")
 
 
 class _Fault:
@@ -91,9 +95,8 @@ class _Fault:
 
     def subject(self) -> str:
         """The tensor, tile or array that the instruction is about."""
-        tensor = self._first_operand("tensor")
         mnemonic = getattr(self.statement, "mnemonic", "")
-        name = self._name(1 if mnemonic in ("sload", "aget", "view") else tensor or 0)
+        name = self._name(1 if mnemonic in ("sload", "aget", "view") else self._operand_index().get("tensor", 0))
         return "" if name == "?" else name
 
     def _where(self) -> str:
@@ -125,6 +128,8 @@ class _Fault:
             "tremote_store": "remote store",
         }
         operands = self._operand_index()
+        if mnemonic in _INDEXED:
+            return self._index_message(operands)
         if self.code == self.layout.OUTSIDE_TENSOR and "offsets" in operands:
             offsets, extents = self._list_values(operands["offsets"]), self._list_values(operands["valid"])
             return self._window(acts.get(mnemonic, mnemonic), operands["tensor"], offsets, extents)
@@ -136,6 +141,36 @@ class _Fault:
             row, col = (self._value(self._operand(operands[name]) or 0) for name in ("row", "col"))
             return f"'{mnemonic}' at row {row}, column {col} reaches outside its tile: {self._tile_shapes()}"
         return f"'{mnemonic}' has no room in its operands: {self._tile_shapes()}"
+
+    def _index_message(self, operands: Mapping[str, int]) -> str:
+        """The first index of a gather or scatter that leaves its tensor."""
+        layout, mnemonic = self.layout, getattr(self.statement, "mnemonic", "")
+        tensor = self.program.offsets[self._name(operands["tensor"])]
+        rank = int(self.frame[tensor + layout.TENSOR_RANK])
+        by_element = mnemonic == "mscatter" or getattr(self.statement, "attributes", {}).get("coalesce") in ("elem", 1)
+        extents = self.frame[tensor + layout.TENSOR_EXTENTS :][: rank if by_element else rank - 1]
+        limit = math.prod(int(extent) for extent in extents)
+        name, unit = self._name(operands["index"]), "elements" if by_element else "rows"
+        found = next((index for index in self._indices(name) if index >= limit), limit)
+        return (
+            f"index {found} from '{name}' is outside the {limit} {unit} of '{self._name(operands['tensor'])}'; "
+            f"legal are 0..{limit - 1}"
+        )
+
+    def _indices(self, name: str) -> list[int]:
+        """Valid elements of an index tile, or all of an index tensor, as unsigned numbers."""
+        from pypto.sim.memory import memory_view
+
+        layout, at = self.layout, self.program.offsets[name]
+        if isinstance(self.program.symbols.get(name), Tile):
+            rows, cols = (int(word) for word in self.frame[at + layout.TILE_VALID_ROWS :][:2])
+            pitch = int(self.frame[at + layout.TILE_STRIDE])
+        else:
+            rank = int(self.frame[at + layout.TENSOR_RANK])
+            rows, cols = 1, math.prod(int(extent) for extent in self.frame[at + layout.TENSOR_EXTENTS :][:rank])
+            pitch = cols
+        words = memory_view(int(self.frame[at]), 4 * (pitch * (rows - 1) + cols)).view("uint32")
+        return [int(words[i * pitch + j]) for i in range(rows) for j in range(cols)]
 
     def _window(self, act: str, tensor: int, offsets: Sequence[int], window: Sequence[int]) -> str:
         name = self._name(tensor)

@@ -126,6 +126,7 @@ class Launch:
         self.recorder = Recorder()
         self.frame: Frame = workspace.orchestrator.frame(orchestration)
         self.tasks = 0
+        self.left_behind: list[tuple[TaskPlan, LeftBehind]] = []
         self.pending = PendingTasks(self, exchange)
         self._scopes: list[tuple[bool, tuple[int, int]]] = []  # manual, heap mark
 
@@ -384,6 +385,8 @@ class Launch:
             recorder.subtasks.append(
                 (recorder.program(seat.frame.program), seat.block, max(seat.core - 1, 0), first, trace.used)
             )
+        for queue in channels.left_behind():
+            self.left_behind.append((plan, queue))
 
 
 _NO_TENSORS = np.zeros((0, 2), np.int64)

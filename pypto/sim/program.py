@@ -170,6 +170,8 @@ class LoadedProgram:
                 record=record, clusters=clusters, threads=threads, stand_ins=stand_ins, exchange=exchange,
                 watch=None if report is None else report.begin(bound.tensors, bound.numbers),
             )  # fmt: skip
+            if report is not None:
+                report.launch = launch
             launch.run(self._places, bound.words)
             recording = None
             if record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pypto.sim.checks.findings import CheckError, Finding, Location
@@ -11,6 +11,8 @@ from pypto.sim.faults import DeadlockError, ExecutionError, OutOfBoundsError
 from pypto.sim.syntax import Instruction
 
 if TYPE_CHECKING:
+    from pypto.sim.crew import LeftBehind
+    from pypto.sim.tasks import TaskPlan
     from pypto.sim.tile_program import TileProgram
 
 _FIFO: Final = ("tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv", "tfree_to_aic", "tfree_to_aiv")
@@ -91,3 +93,40 @@ def _wait_repair(names: list[str]) -> str:
     if "signal_wait" in names or "signal_defer" in names:
         advice.append("notify the peers first, before any wait: publish, notify, wait, read")
     return "; ".join(advice)
+
+
+def left_behind_findings(left: Sequence[tuple[TaskPlan, LeftBehind]]) -> Iterator[Finding]:
+    """One finding per task and queue that still holds tiles: the next launch on the core would start with them."""
+    seen = set()
+    for plan, queue in left:
+        key = plan.request.kernel, queue.direction, queue.channel
+        if key in seen:
+            continue
+        seen.add(key)
+        push, pop = _PAIRS[queue.direction]
+        pushes = _sites(plan, push, queue.channel)
+        task = pushes[0][0].name if pushes else plan.request.kernel
+        message = (
+            f"'{task}' pushes {queue.pushed} tiles into queue {queue.channel} ({push}) and {queue.popped} are popped "
+            f"({pop}): {queue.pushed - queue.popped} left behind, with which the next task on this core starts"
+        )
+        places = [location(program, index, f"'{program.name}' pushes") for program, index in pushes]
+        places += [location(p, index, f"'{p.name}' pops") for p, index in _sites(plan, pop, queue.channel)]
+        names = tuple(member.program.name for member in plan.members)
+        repair = f"pop every tile that is pushed: {queue.pushed} {pop}, or only {queue.popped} {push}"
+        yield Finding("fifo", message, "", (plan.request.kernel, *names), tuple(places), None, (), repair)
+
+
+_PAIRS: Final = {0: ("tpush_to_aiv", "tpop_from_aic"), 1: ("tpush_to_aic", "tpop_from_aiv")}
+
+
+def _sites(plan: TaskPlan, mnemonic: str, channel: int) -> list[tuple[TileProgram, int]]:
+    """Instructions of a task that use a queue."""
+    return [
+        (member.program, index)
+        for member in plan.members
+        for index, statement in enumerate(member.program.statements)
+        if isinstance(statement, Instruction)
+        and statement.mnemonic == mnemonic
+        and statement.attributes.get("id", 0) == channel
+    ]

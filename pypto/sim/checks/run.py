@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pypto.sim.checks.contracts import contract_findings
 from pypto.sim.checks.directions import direction_findings
-from pypto.sim.checks.failures import failure_findings
+from pypto.sim.checks.failures import failure_findings, left_behind_findings
 from pypto.sim.checks.findings import Finding, error_of
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.selection import Checks
@@ -18,6 +18,7 @@ from pypto.sim.checks.watch import LaunchWatch, Memory, watches_gathers
 from pypto.sim.faults import ExecutionError
 
 if TYPE_CHECKING:
+    from pypto.sim.launch import Launch
     from pypto.sim.program import LoadedProgram, TensorArgument
     from pypto.sim.tile_program import TileProgram
 
@@ -28,6 +29,7 @@ class Report:
     def __init__(self, program: LoadedProgram, platform: str, checks: Checks):
         self.program, self.platform, self.checks = program, platform, checks
         self.watch: LaunchWatch | None = None
+        self.launch: Launch | None = None
         self.findings: tuple[Finding, ...] = ()
         self._static: list[Finding] = []
 
@@ -62,6 +64,8 @@ class Report:
         found: Iterator[Finding] = iter(())
         if failure is not None:
             found = failure_findings(failure)
+        if self.launch is not None:
+            found = chain(found, left_behind_findings(self.launch.left_behind))
         if self.watch is not None:
             late = () if failure is not None else value_findings(self.watch)
             found = chain(found, self._static, race_findings(self.watch), late, direction_findings(self.watch))
