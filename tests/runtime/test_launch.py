@@ -11,6 +11,7 @@ from pypto.perf import BenchmarkStats, read_strace
 from pypto.runtime import ChipWorker, RunConfig, configure_log
 from pypto.runtime.host_model import host_model
 from pypto.runtime.spans import DEVICE_WALL
+from pypto.sim import OutOfBoundsError
 
 from .builds import COLS, ROWS, add_program
 
@@ -96,7 +97,7 @@ def test_device_spans_can_be_turned_off(clocked_add, tensors, capfd, monkeypatch
 
 def test_a_failed_launch_is_told_without_device_spans(tmp_path, tensors, capfd):
     outside = add_program(tmp_path, platform="a2a3", row=8)
-    with markers_of(capfd) as (worker, lines), pytest.raises(Exception, match="a"):
+    with markers_of(capfd) as (worker, lines), pytest.raises(OutOfBoundsError, match="'a'"):
         worker.run(outside, *tensors)
     lines += capfd.readouterr().err.splitlines()
     names = [name for _, name, _, _ in spans(lines)]
