@@ -60,6 +60,8 @@ class Execution:
             while self._flying or self._calls:
                 self._receive(self._timeout())
                 self._send()
+                if not self.in_turns and self._all_blocked() and not self._calls:
+                    self._look_for_deadlock()
         except BaseException:
             self._quiet()
             raise
@@ -144,8 +146,6 @@ class Execution:
         for source in wait(list(sources), timeout):
             process, number, is_chip = sources[source]
             self._take(process, number, is_chip)
-        if not self.in_turns and self._all_blocked() and not self._calls:
-            self._look_for_deadlock()
 
     def _take(self, process: RankProcess, number: int, is_chip: bool) -> None:
         busy = self._flying if is_chip else self._calls

@@ -163,7 +163,7 @@ class HostLowering:
             self.line(f"for _member in host.members({self._domain_of(call)!r}):")
             self.depth += 1
         device = "_member" if domain is not None else self.expr(call.attrs["device"]) if "device" in call.attrs else "None"
-        self._bind(targets, call, f"host.dispatch({identifier(call.callee)!r}, [{args}], {device}, {where!r})", callee)
+        self._bind(targets, call, f"host.dispatch({call.callee!r}, [{args}], {device}, {where!r})", callee)
         self.depth -= domain is not None
 
     def _domain_of(self, call: ir.FunctionCall) -> str:
