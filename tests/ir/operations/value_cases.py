@@ -257,6 +257,13 @@ for _name, _extra in (("fillpad", ""), ("fillpad_inplace", ""), ("fillpad_expand
              lambda x, v=_value, r=_room: F.pad(x[:16, :48], (0, r[1], 0, r[0]), value=v),
              levels="tile" if _name == "fillpad_inplace" else "tile tensor", unified=_name != "fillpad_inplace", x=X)
 
+PAGE_TABLE = torch.tensor([[5, 0, 7, 2, 6, 1, 4, 3]], dtype=I32)
+WANTED = integers(1, 16, low=0, high=256)
+case("paged_gather", "pl.add({op}(x, i, t, block_size=32, size=64, max_indices=16, space=pl.Mem.Vec), 0.0)",
+     lambda x, i, t: x[(t[0][(i[0] // 32).long()] * 32 + i[0] % 32).long()], levels="tensor",
+     x=floats(256, 64), i=WANTED, t=PAGE_TABLE)
+case("expand_clone", "{op}(x, out)", lambda x: x.expand(4, 8, 16).clone(), levels="tensor", x=floats(1, 8, 16))
+
 # --- gather, scatter, sort --------------------------------------------------------------------------------------------
 
 PLACES = integers(16, 24, low=0, high=64)
