@@ -20,7 +20,7 @@ A2A3 = {
     "UINT8": {"INT8": 2, "INT4": 2},
     "INT4": {"INT8": 2, "UINT8": 2},
 }
-SMALL_FLOATS = {"FP8E4M3FN", "FP8E5M2", "HF8"}
+SMALL_FLOATS = ("FP8E4M3FN", "FP8E5M2", "HF8")
 A5 = {
     "FP32": {"INT8": 2, "UINT8": 2, "UINT16": 2, "FP4": 2},
     "FP16": {"BF16": 2, "FP8E4M3FN": 2, "FP8E5M2": 2, "UINT16": 2, "FP4": 3},
@@ -35,7 +35,7 @@ A5 = {
     "UINT8": {"INT8": 2, "HF8": 2, "FP8E4M3FN": 3, "FP8E5M2": 3, "FP4": 4},
     **{
         name: {"BF16": 2, "FP16": 2, "INT16": 2, "INT8": 3, "UINT8": 3, "UINT16": 3, "FP4": 3,
-               **dict.fromkeys(SMALL_FLOATS - {name}, 2)}
+               **dict.fromkeys((f for f in SMALL_FLOATS if f != name), 2)}
         for name in SMALL_FLOATS
     },
     "FP4": {"FP8E4M3FN": 3, "FP8E5M2": 3, "HF8": 3, "INT8": 3, "UINT8": 3},
