@@ -73,6 +73,17 @@ class SplitMode(_Named):
     LEFT_RIGHT = 2
 
 
+class ArgDirection(_Named):
+    """How the runtime sees one argument of a launch (spec language 6.4)."""
+
+    Scalar = 0
+    Input = 1
+    Output = 2
+    OutputExisting = 3
+    InOut = 4
+    NoDep = 5
+
+
 class ScopeMode(Enum):
     AUTO = 0
     MANUAL = 1

@@ -32,6 +32,18 @@ PRECEDENCE = {
 }
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 INDENT = "    "
+ARGUMENT_DIRECTIONS = ("scalar", "input", "output", "output_existing", "inout", "no_dep")
+DERIVED_ATTRIBUTES = (
+    "auto_scope",
+    "declares_return",
+    "external",
+    "external_source",
+    "python",
+    "required",
+    "returns",
+    "source",
+)
+"""Function attributes that the signature, the decorator or the body says already."""
 LOOP_NAMES = {
     ForKind.Sequential: "range",
     ForKind.Parallel: "parallel",
@@ -252,6 +264,9 @@ class Printer:
             f"{self.prefix}.no_dep({self.expr(a)})" if i in unordered else self.expr(a) for i, a in enumerate(call.args)
         ]
         options = self._launch_options(attrs)
+        if attrs.get("arg_directions"):
+            written = ", ".join(f"{self.prefix}.adir.{ARGUMENT_DIRECTIONS[d]}" for d in attrs["arg_directions"])
+            options.append(f'attrs={{"arg_directions": [{written}]}}')
         if call.kind == "call":
             return f"self.{call.callee}({', '.join(args + options)})"
         return f"{self.prefix}.{call.kind}({', '.join([f'self.{call.callee}', *args, *options])})"
@@ -305,6 +320,8 @@ class Printer:
 
     def _target(self, stmt: ir.Assign) -> str:
         kind = stmt.target.type
+        if isinstance(kind, ir.TileType) and not isinstance(stmt.value, ir.Call) and kind != stmt.value.type:
+            return f"{stmt.target.name}: {self.type(kind)}"
         if self.concise or not isinstance(kind, (ir.ScalarType, ir.TileType)) or not isinstance(stmt.value, ir.Call):
             return stmt.target.name
         if isinstance(kind, ir.TileType) and any(not isinstance(d, int) for d in kind.valid_shape):
@@ -361,7 +378,15 @@ class Printer:
             types = [self.type(t) for t in function.return_types]
             returns = f" -> {types[0] if len(types) == 1 else f'{self.prefix}.Tuple[{chr(44).join(types)}]'}"
         head = [f"{pad}@{self.prefix}.function{options}", f"{pad}def {function.name}({', '.join(params)}){returns}:"]
-        return head + self.body(function.body, pad + INDENT)
+        return head + self._function_attributes(function, pad + INDENT) + self.body(function.body, pad + INDENT)
+
+    def _function_attributes(self, function: ir.Function, pad: str) -> list[str]:
+        """What ``pl.func_attr`` states: everything that is not derived from the text itself."""
+        stated = {k: v for k, v in function.attrs.items() if k not in DERIVED_ATTRIBUTES}
+        if not stated:
+            return []
+        entries = ", ".join(f'"{k}": {self.value(v)}' for k, v in stated.items())
+        return [f"{pad}{self.prefix}.func_attr({{{entries}}})"]
 
     def _function_options(self, function: ir.Function) -> str:
         options = []

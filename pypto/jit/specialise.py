@@ -54,9 +54,10 @@ class Specialisation:
     def method_names(self) -> Iterable[str]:
         return [*self._functions, *self._reachable]
 
-    def splice(self, name: str) -> Definition | None:
+    def splice(self, name: str, from_host: bool) -> Definition | None:
         target = self._reachable.get(name)
-        return target.definition() if target is not None and target.kind in ("inline", "opaque") else None
+        kinds = ("inline",) if from_host else ("inline", "opaque")
+        return target.definition() if target is not None and target.kind in kinds else None
 
     def dependency(self, name: str, target: Any, args: list[ir.Expr], span: Span) -> ir.Function:
         if isinstance(target, ir.Function):

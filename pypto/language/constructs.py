@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pypto.ir.enums import MaskPattern
+from pypto.ir.enums import ArgDirection, MaskPattern
 
 
 class Construct:
@@ -105,13 +105,17 @@ dump_tag = Construct("dump_tag", "Dump a tensor with every task that takes it.")
 split = Construct("split", "Split the vector part of a mixed kernel over two cores.")
 cross_core_slot = Construct("cross_core_slot", "Depth of the cube/vector hand-over ring.")
 optimizations = SimpleNamespace(split=split, cross_core_slot=cross_core_slot)
+_DIRECTIONS = {
+    "scalar": ArgDirection.Scalar,
+    "input": ArgDirection.Input,
+    "output": ArgDirection.Output,
+    "output_existing": ArgDirection.OutputExisting,
+    "inout": ArgDirection.InOut,
+    "no_dep": ArgDirection.NoDep,
+}
 adir = SimpleNamespace(
-    input="input",
-    output="output",
-    output_existing="output_existing",
-    inout="inout",
-    no_dep="no_dep",
-    scalar="scalar",
-    NAME_TO_DIRECTION={"scalar": 0, "input": 1, "output": 2, "output_existing": 3, "inout": 4, "no_dep": 5},
-    DIRECTION_TO_NAME={0: "scalar", 1: "input", 2: "output", 3: "output_existing", 4: "inout", 5: "no_dep"},
+    **_DIRECTIONS,
+    ArgDirection=ArgDirection,
+    NAME_TO_DIRECTION=_DIRECTIONS,
+    DIRECTION_TO_NAME={direction: name for name, direction in _DIRECTIONS.items()},
 )

@@ -117,6 +117,7 @@ class ProgramParser:
         self.name, self._declarations, self._frame_names = name, declarations, frame_names
         self._functions: dict[str, ir.Function] = {}
         self._open: list[str] = []
+        self._spliced: set[str] = set()  # opaque functions that live on inside their callers
         self._sources: dict[str, Source] = {}
 
     def program(self) -> ir.Program:
@@ -125,7 +126,7 @@ class ProgramParser:
             if declaration.options.type != FunctionType.Inline:
                 self._function(name)
         order = [n for n in self._functions if n not in self._declarations] + [
-            n for n in self._declarations if n in self._functions
+            n for n in self._declarations if n in self._functions and n not in self._spliced
         ]
         return ir.Program(self.name, {n: self._functions[n] for n in order})
 
@@ -152,10 +153,14 @@ class ProgramParser:
         self._functions[target.name] = target
         return target
 
-    def splice(self, name: str) -> Definition | None:
+    def splice(self, name: str, from_host: bool) -> Definition | None:
         declaration = self._declarations.get(name)
-        if declaration is None or declaration.options.type != FunctionType.Inline:
+        if declaration is None:
             return None
+        opaque = declaration.options.type == FunctionType.Opaque and declaration.options.level is None and not from_host
+        if declaration.options.type != FunctionType.Inline and not opaque:
+            return None
+        self._spliced.add(name)
         return Definition(name, self._source(name), environment_of(declaration.python, self._frame_names), False)
 
     # --- parsing ---

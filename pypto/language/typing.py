@@ -288,11 +288,27 @@ class MemRef:
         return len(self.args) <= 1 and (not self.args or isinstance(self.args[0], str))
 
     def __getitem__(self, slot: Any) -> SlotRef:
-        return SlotRef(self, slot)
+        if self.slots is None:
+            raise TypeError("a pl.MemRef without slots= has one slot and takes no index")
+        if isinstance(slot, int) and not 0 <= slot < self.slots:
+            raise TypeError(f"slot {slot} is outside 0..{self.slots - 1}")
+        return SlotRef(self, dimension(slot))
+
+    def __eq__(self, other: object) -> bool:
+        """Two declarations are equal when they name the same allocation; unnamed ones are equal to themselves."""
+        if not isinstance(other, MemRef):
+            return NotImplemented
+        if self.is_declaration and other.is_declaration:
+            return self is other or (self.name is not None and (self.name, self.slots) == (other.name, other.slots))
+        return self.args == other.args
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.slots, len(self.args)))
 
     def __repr__(self) -> str:
         slots = f", slots={self.slots}" if self.slots else ""
-        return f"pl.MemRef({', '.join(map(repr, self.args))}{slots})"
+        args = [repr(self.name)] if self.name is not None else list(map(repr, self.args))
+        return f"pl.MemRef({', '.join(args)}{slots})".replace("(, ", "(")
 
 
 @dataclass(frozen=True)
@@ -300,7 +316,12 @@ class SlotRef:
     """``declaration[k]`` in a tile annotation."""
 
     declaration: MemRef
-    slot: Any
+    slot: ir.Expr
+
+    def __repr__(self) -> str:
+        from pypto.ir.printer import print_expr
+
+        return f"{self.declaration!r}[{print_expr(self.slot)}]"
 
 
 class _Marker:

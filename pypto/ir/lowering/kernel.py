@@ -24,7 +24,7 @@ from pypto.ir.lowering.instructions import (
     Tile,
     WhileLoop,
 )
-from pypto.ir.lowering.scalars import ScalarLowering, constant_int, identifier
+from pypto.ir.lowering.scalars import ScalarLowering, constant_int, copy_array, identifier
 from pypto.ir.operations import dims
 from pypto.ir.operations.distributed import COMM_CTX
 
@@ -117,9 +117,7 @@ class KernelLowering(RankLowering):
         tile.allocation = declaration.name or f"declared_{id(declaration):x}"
         tile.slots = declaration.slots or 1
         if hasattr(memref, "slot"):
-            slot = memref.slot
-            expr = getattr(slot, "expr", slot)
-            tile.slot = self.scalar(expr)
+            tile.slot = self.scalar(memref.slot)
 
     def set_valid(self, tile: Tile, kind: ir.TileType) -> None:
         """Emit the valid shape of a value when it is known only at run time."""
@@ -220,7 +218,12 @@ class KernelLowering(RankLowering):
         name = identifier(target.name)
         if isinstance(value, ir.Call) and value.op == "array.create":
             self.arrays[name] = (value.arguments["extent"], value.arguments["dtype"])
-        elif isinstance(value, ir.Call) and value.op == "array.update_element":
+            return
+        kind = target.type
+        assert isinstance(kind, ir.ArrayType)
+        source = value.arguments["array"] if isinstance(value, ir.Call) else value
+        copy_array(self, name, kind, source)
+        if isinstance(value, ir.Call) and value.op == "array.update_element":
             arguments = value.arguments
             self.emit("aset", ArrayRef(name), self.scalar(arguments["index"]), self.scalar(arguments["value"]))
 

@@ -23,7 +23,7 @@ from pypto.ir.lowering.instructions import (
     nested,
 )
 from pypto.ir.lowering.kernel import emit_view, kernel_params
-from pypto.ir.lowering.scalars import ScalarLowering, identifier
+from pypto.ir.lowering.scalars import ScalarLowering, copy_array, identifier
 from pypto.ir.lowering.text import Text, param_line
 
 SCALAR, INPUT, OUTPUT, OUTPUT_EXISTING, INOUT, NO_DEP = range(6)
@@ -127,7 +127,11 @@ class OrchestrationLowering(ScalarLowering):
                     self.span,
                 )
             )
-        elif isinstance(value, ir.Call) and value.op == "array.update_element":
+            return
+        kind = target.type
+        assert isinstance(kind, ir.ArrayType)
+        copy_array(self, name, kind, value.arguments["array"] if isinstance(value, ir.Call) else value)
+        if isinstance(value, ir.Call) and value.op == "array.update_element":
             self.emit(
                 "aset", ArrayRef(name), self.scalar(value.arguments["index"]), self.scalar(value.arguments["value"])
             )
@@ -347,15 +351,7 @@ class OrchestrationLowering(ScalarLowering):
         """Direction of every argument as the runtime sees it (spec language 6.4)."""
         written = call.attrs.get("arg_directions")
         if written:
-            names = {
-                "scalar": SCALAR,
-                "input": INPUT,
-                "output": OUTPUT,
-                "output_existing": OUTPUT_EXISTING,
-                "inout": INOUT,
-                "no_dep": NO_DEP,
-            }
-            return tuple(names[str(d)] for d in written)
+            return tuple(int(d) for d in written)
         unordered = call.attrs.get("no_dep", ())
         result = []
         for position, (argument, parameter) in enumerate(zip(call.args, callee.params)):

@@ -8,7 +8,7 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import BOOL, INDEX, DataType
 from pypto.ir.errors import CompileError
-from pypto.ir.lowering.instructions import ArrayRef, Instruction, Node, Register, TensorRef
+from pypto.ir.lowering.instructions import ArrayRef, Instruction, Loop, Node, Register, TensorRef
 from pypto.ir.span import UNKNOWN_SPAN, Span
 
 BINARY = {
@@ -51,10 +51,25 @@ def constant_int(value: Any) -> int:
     return int(value.value or 0) if isinstance(value, ir.Const) else int(value)
 
 
+def copy_array(lowering: ScalarLowering, name: str, kind: ir.ArrayType, source: ir.Expr) -> None:
+    """Bind ``name`` to the elements of ``source``; nothing to do when it is that array already."""
+    other = lowering.array(source)
+    if other.name == name:
+        return
+    lowering.arrays.setdefault(name, (kind.extent, kind.dtype))
+    index, element = lowering.temporary(), lowering.temporary()
+    copied: list[Node] = [
+        Instruction("aget", [element, other, index], span=lowering.span),
+        Instruction("aset", [ArrayRef(name), index, element], span=lowering.span),
+    ]
+    lowering.block.append(Loop(index, 0, kind.extent, 1, copied, lowering.span))
+
+
 class ScalarLowering:
     """Emits scalar instructions into the current block."""
 
     block: list[Node]
+    arrays: dict[str, tuple[int, DataType]]
 
     def __init__(self, function: ir.Function):
         self.function = function

@@ -44,13 +44,14 @@ class Outliner:
     def run(self) -> ir.Function:
         body = self._block(self.function.body, list(_reads_after(self.function.body)))
         kind = self.function.type
+        level, role = self.function.level, self.function.role
         if (
             kind == FunctionType.Opaque
             and self.created
             and (self.function.level is None or self.function.level.number < 3)
         ):
-            kind = FunctionType.Orchestration
-        return replace(self.function, body=body, type=kind)
+            kind, level, role = FunctionType.Orchestration, Level.CHIP, Role.Orchestrator
+        return replace(self.function, body=body, type=kind, level=level, role=role)
 
     # --- blocks ---
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import ALL_DTYPES, BOOL, BY_CONSTANT, TASK_ID, DataType
-from pypto.ir.enums import ParamDirection
+from pypto.ir.enums import ArgDirection, ParamDirection
 from pypto.ir.errors import InvalidOperationError, ParserSyntaxError, UndefinedVariableError
 from pypto.language.parser.expressions import _ABSENT
 from pypto.language.parser.subscripts import Subscripts
@@ -272,6 +272,10 @@ class Calls(Subscripts):
             return self.call_function(function, args, node)
         self.unsupported(f"{name!r} cannot be called in a body", node)
 
+    def on_host(self) -> bool:
+        """True in a function at HOST level or above."""
+        return self.options.level is not None and self.options.level.number >= 3
+
     def jit_call(self, name: str, target: Any, node: ast.Call) -> ir.Expr:
         """A bare-name call of another jit function: keywords are moved into parameter order (spec language 3.3)."""
         device = None
@@ -291,7 +295,7 @@ class Calls(Subscripts):
         if missing:
             self.type_error(f"{name} is called without {', '.join(missing)}", node)
         args = [self.expression(bound[p]) for p in names]
-        if target.kind == "inline":
+        if target.kind == "inline" or target.kind == "opaque" and not self.on_host():
             return self.expand_definition(target.definition(), args, node)
         function = self.context.dependency(name, target, args, self.span(node))
         attrs = {} if device is None else {"device": device}
@@ -319,7 +323,7 @@ class Calls(Subscripts):
         args, unordered = self._call_arguments(node.args)
         if unordered:
             attrs["no_dep"] = unordered
-        definition = self.context.splice(name)
+        definition = self.context.splice(name, self.on_host())
         if definition is not None:
             return self.expand_definition(definition, args, node)
         return self.call_function(self._method(name, args, node), args, node, attrs)
@@ -330,10 +334,16 @@ class Calls(Subscripts):
         result: dict[str, Any] = {}
         for key, value in zip(node.keys, node.values):
             if isinstance(key, ast.Constant) and key.value == "arg_directions":
-                result["arg_directions"] = tuple(self.argument(e, True) for e in getattr(value, "elts", []))
+                result["arg_directions"] = self._arg_directions(value)
             elif isinstance(key, ast.Constant):
                 result[str(key.value)] = self.argument(value, True)
         return result
+
+    def _arg_directions(self, node: ast.expr) -> tuple[ArgDirection, ...]:
+        found = tuple(self.python_value(e) for e in getattr(node, "elts", ()))
+        if not found or not all(isinstance(d, ArgDirection) for d in found):
+            self.type_error("arg_directions is a list of pl.adir members, one per argument", node)
+        return found
 
     def _call_arguments(self, nodes: list[ast.expr]) -> tuple[list[ir.Expr], tuple[int, ...]]:
         args: list[ir.Expr] = []
@@ -377,6 +387,9 @@ class Calls(Subscripts):
         for parameter, value in zip(function.params, args):
             self._check_argument(function, parameter, value, node)
         attrs = dict(attrs or {})
+        stated = attrs.get("arg_directions")
+        if stated is not None and len(stated) != len(args):
+            self.type_error(f"arg_directions has {len(stated)} entries for {len(args)} arguments", node)
         attrs["returns"] = function.attrs.get("returns", ())
         return ir.FunctionCall(
             function.name, tuple(args), self._result_type(function, args), kind, attrs, self.span(node)

@@ -35,8 +35,9 @@ class ProgramContext(Protocol):
     def dependency(self, name: str, target: Any, args: list[ir.Expr], span: Span) -> ir.Function:
         """The function a bare name stands for (a jit function or a stand-alone function)."""
 
-    def splice(self, name: str) -> Any:
-        """The definition to expand in place of ``self.name``, or ``None``."""
+    def splice(self, name: str, from_host: bool) -> Any:
+        """The definition to expand in place of ``self.name``, or ``None``: inline functions, and opaque ones when
+        device code calls them."""
 
 
 @dataclass

@@ -50,6 +50,7 @@ class FunctionParser(RankCalls):
         super().__init__(source, environment, context, options)
         self.siblings = []
         self.tuples = {}
+        self.declarations = {}
         self.carries = []
 
     def parse(

@@ -12,6 +12,7 @@ from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationErro
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.calls import Calls, attribute_chain
 from pypto.language.parser.source import without_docstring
+from pypto.language.typing import MemRef
 
 REJECTED_STATEMENTS: dict[type[ast.stmt], str] = {
     ast.AugAssign: "augmented assignment is not part of the language; write x = x + e",
@@ -37,6 +38,7 @@ class Statements(Calls):
 
     siblings: list[dict[str, str]]
     tuples: dict[str, ir.TupleExpr]
+    declarations: dict[str, MemRef]
 
     def statements(self, body: list[ast.stmt]) -> None:
         """Parse a block into the current output block."""
@@ -100,19 +102,33 @@ class Statements(Calls):
 
     def _store_tuple(self, name: str, value: ir.Expr, node: ast.stmt) -> None:
         """A tuple kept under one name: each element gets a variable of its own."""
-        kinds = value.type.items  # type: ignore[attr-defined]
-        variables = tuple(
-            ir.Var(self.names.fresh(f"{name}_{i}"), kind, self.span(node)) for i, kind in enumerate(kinds)
-        )
-        if isinstance(value, ir.TupleExpr):
-            for variable, item in zip(variables, value.items):
-                self.emit(ir.Assign(variable, item, self.span(node)))
-        else:
-            self.emit(ir.TupleAssign(variables, value, self.span(node)))
-            self._track_tuple_roots(variables, value)
         holder = ir.Var(self.names.fresh(name), value.type, self.span(node))
-        self.tuples[holder.name] = ir.TupleExpr(variables, self.span(node))
+        self.tuples[holder.name] = self._element_variables(name, value, node)
         self.names.shadow(name, holder)
+
+    def _element_variables(self, name: str, value: ir.Expr, node: ast.stmt) -> ir.TupleExpr:
+        """``value`` with every element, at any depth, in a variable."""
+        span = self.span(node)
+        if not isinstance(value, ir.TupleExpr):
+            kinds = value.type.items  # type: ignore[attr-defined]
+            variables = tuple(ir.Var(self.names.fresh(f"{name}_{i}"), kind, span) for i, kind in enumerate(kinds))
+            self.emit(ir.TupleAssign(variables, value, span))
+            self._track_tuple_roots(variables, value)
+            return ir.TupleExpr(variables, span)
+        items: list[ir.Expr] = []
+        for position, item in enumerate(value.items):
+            if isinstance(item.type, ir.TupleType):
+                items.append(self._element_variables(f"{name}_{position}", item, node))
+                continue
+            variable = ir.Var(self.names.fresh(f"{name}_{position}"), item.type, span)
+            self.emit(ir.Assign(variable, item, span))
+            root = self.root_of(item)
+            if root:
+                self.roots[variable.name] = root
+            if isinstance(item, ir.Const) and item.value is not None:
+                self.specialised[variable.name] = item.value
+            items.append(item if isinstance(item, ir.Const) else variable)
+        return ir.TupleExpr(tuple(items), span)
 
     def _expr_Name(self, node: ast.Name) -> ir.Expr:
         value = super()._expr_Name(node)
@@ -180,6 +196,7 @@ class Statements(Calls):
             self.syntax("an annotated name needs a value", node)
         if self._yield_assignment(node.target, node.value, node):
             return
+        self._name_declarations(node.annotation)
         annotation = self.evaluate(node.annotation)
         if isinstance(node.value, ast.Call) and attribute_chain(node.value.func) in (
             ["pl", "tile", "alloc"],
@@ -192,7 +209,23 @@ class Statements(Calls):
         except TypeError as e:
             self.type_error(str(e), node.annotation)
         value = self.expression(self._typed_pop(node.value, wanted))
-        self.assign_name(node.target.id, self._refined(value, wanted, node), node)
+        refined = self._refined(value, wanted, node)
+        keeps = isinstance(value, ir.Var) and isinstance(refined.type, ir.TileType)
+        self.assign_name(node.target.id, value if keeps else refined, node, refined.type)
+
+    def _name_declarations(self, annotation: ast.expr) -> None:
+        """``x = pl.MemRef()`` declares an allocation called ``x`` (spec language 2.6)."""
+        for node in ast.walk(annotation):
+            value = self.environment.get(node.id) if isinstance(node, ast.Name) else None
+            if not isinstance(node, ast.Name) or not isinstance(value, MemRef) or not value.is_declaration:
+                continue
+            name = value.name or node.id
+            if not value.args and name != node.id:
+                self.type_error(f"one pl.MemRef() is reached as {name!r} and as {node.id!r}", node)
+            other = self.declarations.setdefault(name, value)
+            if other is not value:
+                self.type_error(f"two pl.MemRef declarations are called {name!r}", node)
+            value.name = name
 
     def _typed_pop(self, node: ast.expr, wanted: ir.Type) -> ast.expr:
         """A pop takes its type from the annotation of its target (spec ops 17)."""
@@ -273,8 +306,9 @@ class Statements(Calls):
         self.names.bind(name, variable)
         return variable
 
-    def assign_name(self, name: str, value: ir.Expr, node: ast.AST) -> None:
-        variable = self._target(name, value.type, node)
+    def assign_name(self, name: str, value: ir.Expr, node: ast.AST, kind: ir.Type | None = None) -> None:
+        """Bind ``name`` to ``value``, as a value of type ``kind`` when an annotation says more."""
+        variable = self._target(name, kind or value.type, node)
         root = self.root_of(value)
         self.emit(ir.Assign(variable, value, self.span(node)))
         if isinstance(value, ir.Const) and value.value is not None and self.assigned_once(name):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pypto.ir import nodes as ir
+from pypto.ir.dtype import INDEX
 from pypto.ir.enums import FunctionType, MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.passes.place.operations import Operations
@@ -15,6 +16,9 @@ from pypto.ir.passes.place.state import OpenLoop, is_tile, is_window
 from pypto.ir.passes.place.values import Product, Value, Window, whole
 from pypto.ir.walk import blocks, expressions_of, statements, targets
 
+Placed = TypeVar("Placed")
+Varying = dict[str, set[int]]
+"""Source variable -> axes whose valid extent a loop changes."""
 KERNELS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
@@ -88,6 +92,7 @@ class KernelPlacer(Operations):
             return
 
     def _on_return(self, stmt: ir.Return) -> None:
+        results: list[ir.Expr] = []
         for position, expr in enumerate(stmt.values):
             value = self.value(expr)
             if is_tile(value):
@@ -96,7 +101,8 @@ class KernelPlacer(Operations):
                     self.span,
                     "write it to an Out parameter",
                 )
-        self.emit(ir.Return((), self.span))
+            results.append(value.base if isinstance(value, Window) else value)
+        self.emit(ir.Return(tuple(results), self.span))
 
     def _on_break(self, stmt: ir.Break) -> None:
         self._close_loop()
@@ -121,31 +127,56 @@ class KernelPlacer(Operations):
 
     def _on_for(self, stmt: ir.For) -> None:
         bounds = [self.scalar(b) for b in (stmt.start, stmt.stop, stmt.step)]
-        loop = self._open_loop(stmt.body)
-        with self.block() as body:
-            self._block(stmt.body)
-            self._close_loop()
+
+        def attempt(varying: Varying) -> tuple[list[ir.Stmt], OpenLoop]:
+            loop = self._open_loop(stmt.body, varying)
+            with self.block() as body:
+                self._block(stmt.body)
+                self._close_loop()
+            return body, loop
+
+        body, loop = self._settled(attempt)
         self._leave_loop(loop)
         self.emit(replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], body=body))
 
     def _on_while(self, stmt: ir.While) -> None:
-        loop = self._open_loop(stmt.body)
-        with self.block() as head:
-            condition = self.scalar(stmt.condition)
-        if head:
+        def attempt(varying: Varying) -> tuple[tuple[ir.Expr, list[ir.Stmt]], OpenLoop]:
+            loop = self._open_loop(stmt.body, varying)
+            with self.block() as head:
+                condition = self.scalar(stmt.condition)
             self.out.extend(head)
-        with self.block() as body:
-            self._block(stmt.body)
-            self._close_loop()
-            if head:
-                with self.block() as again:
-                    self.scalar(stmt.condition)
-                body.extend(again)
+            with self.block() as body:
+                self._block(stmt.body)
+                self._close_loop()
+                if head:
+                    with self.block() as again:
+                        self.scalar(stmt.condition)
+                    body.extend(again)
+            return (condition, body), loop
+
+        (condition, body), loop = self._settled(attempt)
         self._leave_loop(loop)
         self.emit(replace(stmt, condition=condition, body=body))
 
-    def _open_loop(self, body: list[ir.Stmt]) -> OpenLoop:
-        """Give every tile variable that the body rebinds a place that survives from one iteration to the next."""
+    def _settled(self, attempt: Callable[[Varying], tuple[Placed, OpenLoop]]) -> tuple[Placed, OpenLoop]:
+        """Place a loop, again whenever its body turned out to change the valid shape of something it carries."""
+        varying: Varying = {}
+        mark, before = len(self.out), dict(self.values)
+        while True:
+            placed, loop = attempt(varying)
+            fresh = {n: axes | varying.get(n, set()) for n, axes in loop.varying.items()}
+            if all(axes <= varying.get(n, set()) for n, axes in fresh.items()):
+                return placed, loop
+            varying = {**varying, **fresh}
+            self.loops.pop()
+            del self.out[mark:]
+            self.values = dict(before)
+
+    def _open_loop(self, body: list[ir.Stmt], varying: Varying) -> OpenLoop:
+        """Give every tile variable that the body rebinds a place that survives from one iteration to the next.
+
+        ``varying`` lists the axes of a variable whose valid extent differs between iterations: scalars hold these.
+        """
         loop = OpenLoop()
         for name in self._rebound(body):
             current = self.values[name]
@@ -154,12 +185,23 @@ class KernelPlacer(Operations):
             tile = self.on_chip(current, self._space_of(current))
             if not isinstance(tile, ir.Var):
                 continue
-            holder = self.tile_variable(f"{name}_carried", tile.type)
-            self.emit(ir.Assign(holder, tile, self.span))
+            kind = self._with_extents(name, tile.type, varying.get(name, set()))
+            holder = self.tile_variable(f"{name}_carried", kind)
+            self._store_carried(holder, tile)
             self.values[name] = holder
             loop.carried[name] = holder
         self.loops.append(loop)
         return loop
+
+    def _with_extents(self, name: str, kind: ir.Type, axes: set[int]) -> ir.Type:
+        """``kind`` with a new scalar as the valid extent of each of ``axes``."""
+        if not axes or not isinstance(kind, ir.TileType):
+            return kind
+        extents = tuple(
+            ir.Var(self.fresh(f"{name}_valid{axis}"), ir.ScalarType(INDEX), self.span) if axis in axes else extent
+            for axis, extent in enumerate(kind.valid_shape)
+        )
+        return replace(kind, view=replace(kind.view or ir.TileView(), valid_shape=extents))
 
     @staticmethod
     def _space_of(value: Value) -> MemorySpace:
@@ -187,15 +229,37 @@ class KernelPlacer(Operations):
         """Bring the carried variables of the innermost loop up to date at the end of an iteration."""
         if not self.loops:
             return
-        for name, holder in self.loops[-1].carried.items():
+        loop = self.loops[-1]
+        updates: list[tuple[ir.Var, ir.Expr]] = []
+        for name, holder in loop.carried.items():
             current = self.values.get(name)
             if isinstance(current, Product) or is_window(current):
                 current = self.on_chip(current, self._space_of(holder))
             if isinstance(current, ir.Expr) and current != holder:
-                self._store_carried(holder, self.to_space(current, self._space_of(holder)))
+                tile = self.to_space(current, self._space_of(holder))
+                loop.varying.setdefault(name, set()).update(_differing_axes(holder.type, tile.type))
+                updates.append((holder, tile))
+        for holder, tile in self._ordered(updates):
+            self._store_carried(holder, tile)
+
+    def _ordered(self, updates: list[tuple[ir.Var, ir.Expr]]) -> list[tuple[ir.Var, ir.Expr]]:
+        """``updates`` as a simultaneous assignment: what a later one still reads is copied first."""
+        result = list(updates)
+        for position, (holder, tile) in enumerate(result):
+            earlier = {h.name for h, _ in result[:position]}
+            if isinstance(tile, ir.Var) and tile.name in earlier:
+                copy = self.tile_variable(f"{tile.name}_before", tile.type)
+                self.emit(ir.Assign(copy, tile, self.span))
+                result[position] = (holder, copy)
+        return result
 
     def _store_carried(self, holder: ir.Var, current: ir.Expr) -> None:
-        self.emit(ir.Assign(ir.Var(holder.name, current.type, self.span), current, self.span))
+        kind, have = holder.type, current.type
+        if isinstance(kind, ir.TileType) and isinstance(have, ir.TileType):
+            for wanted, extent in zip(kind.valid_shape, have.valid_shape):
+                if isinstance(wanted, ir.Var) and wanted != extent:
+                    self.emit(ir.Assign(wanted, ir.as_expr(extent), self.span))
+        self.emit(ir.Assign(holder, current, self.span))
 
     def _leave_loop(self, loop: OpenLoop) -> None:
         self.loops.pop()
@@ -253,16 +317,26 @@ class KernelPlacer(Operations):
         ):
             return first
         space = self._space_of(first if is_tile(first) else second)
-        holder: ir.Var | None = None
+        tiles: list[ir.Expr] = []
         for value, body in ((first, then_body), (second, else_body)):
             with self.block() as tail:
-                tile = self.on_chip(value, space)
-                if holder is None:
-                    holder = self.tile_variable(f"{name}_joined", tile.type)
+                tiles.append(self.on_chip(value, space))
+            body.extend(tail)
+        kind = self._with_extents(name, tiles[0].type, _differing_axes(tiles[0].type, tiles[1].type))
+        holder = self.tile_variable(f"{name}_joined", kind)
+        for tile, body in zip(tiles, (then_body, else_body)):
+            with self.block() as tail:
                 self._store_carried(holder, tile)
             body.extend(tail)
-        assert holder is not None
         return holder
+
+
+def _differing_axes(first: ir.Type, second: ir.Type) -> set[int]:
+    """Axes on which two tiles of one shape have different valid extents."""
+    if not isinstance(first, ir.TileType) or not isinstance(second, ir.TileType):
+        return set()
+    pairs = zip(first.valid_shape, second.valid_shape)
+    return {axis for axis, (a, b) in enumerate(pairs) if a != b}
 
 
 def _ends(body: list[ir.Stmt]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -46,6 +47,7 @@ ANY_SPACE = {
     "tile.mscatter",
 }
 """Tile operations that take their operands where they are."""
+VALID_EXTENTS = ("valid_shape", "valid_rows", "valid_cols")
 GM_VIEWS = {
     "tensor.reshape": "tensor",
     "tensor.transpose": "input",
@@ -114,6 +116,9 @@ class Operations(MatrixProducts, RankTransfers):
     def call(self, call: ir.Call) -> Value:
         with self.at(call.span):
             arguments = {k: self.argument(v) for k, v in call.arguments.items()}
+            for key in VALID_EXTENTS:
+                if key in arguments:
+                    arguments[key] = self._steady_extent(arguments[key])
             name = f"_{call.op.replace('.', '_')}"
             handler: Callable[[ir.Call, dict[str, Any]], Value] | None = getattr(self, name, None)
             if handler is not None:
@@ -125,6 +130,12 @@ class Operations(MatrixProducts, RankTransfers):
             if call.op.startswith("tensor."):
                 return self._tensor_operation(call, arguments)
             return self._other(call, arguments)
+
+    def _steady_extent(self, value: Any) -> Any:
+        """A valid extent outlives the scalars it was computed from."""
+        if isinstance(value, tuple):
+            return tuple(self._steady_extent(v) for v in value)
+        return self.steady(value) if isinstance(value, ir.Expr) else value
 
     def _other(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
         """System, array and distributed operations: emitted as they are."""
@@ -198,6 +209,7 @@ class Operations(MatrixProducts, RankTransfers):
         last = self.out[-1]
         if isinstance(last, ir.Assign) and last.target.name == tile.name:
             last.target = ir.Var(tile.name, kind, tile.span)
+            last.value = replace(last.value, type=kind) if isinstance(last.value, ir.Call) else last.value
         return ir.Var(tile.name, kind, tile.span)
 
     def _tile_store(self, call: ir.Call, a: dict[str, Any]) -> Value:

@@ -20,6 +20,8 @@ class OpenLoop:
     """Tile variables a loop carries: source name -> the variable that holds it between iterations."""
 
     carried: dict[str, ir.Var] = field(default_factory=dict)
+    varying: dict[str, set[int]] = field(default_factory=dict)
+    """Axes of a carried variable whose valid extent the body was seen to change."""
 
 
 class PlacementState:
