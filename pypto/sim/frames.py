@@ -69,6 +69,12 @@ class Core:
         self.watch: Watch | None = None
         self._frames: dict[TileProgram, Frame] = {}
 
+    def observe(self, watch: Watch | None) -> None:
+        """Let ``watch`` look at every block from now on."""
+        self.watch = watch
+        for frame in self._frames.values():
+            frame.watch = watch
+
     def frame(self, program: TileProgram) -> Frame:
         """The frame of ``program`` on this core, with tile addresses in this core's memory."""
         return self.frames((program,))[0]

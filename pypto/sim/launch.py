@@ -89,11 +89,11 @@ class Workspace:
         """Let ``watch`` look at every block of the launch that begins."""
         self._watch = watch
         for core in (self.orchestrator, *self.cores):
-            core.watch = watch.new_core() if watch is not None else None
+            core.observe(watch.new_core() if watch is not None else None)
 
     def new_core(self) -> Core:
         core = Core()
-        core.watch = self._watch.new_core() if self._watch is not None else None
+        core.observe(self._watch.new_core() if self._watch is not None else None)
         return core
 
 

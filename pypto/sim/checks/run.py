@@ -11,6 +11,7 @@ from pypto.sim.checks.contracts import contract_findings
 from pypto.sim.checks.directions import direction_findings
 from pypto.sim.checks.failures import failure_findings, left_behind_findings
 from pypto.sim.checks.findings import Finding, error_of
+from pypto.sim.checks.forced import keep
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.values import value_findings
@@ -86,3 +87,4 @@ def checked(program: LoadedProgram, platform: str, checks: Checks) -> Iterator[R
     report.gather(None)
     if report.findings and checks.mode == "raise":
         raise error_of(report.findings)
+    keep(report.findings)

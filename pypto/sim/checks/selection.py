@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pypto.sim.checks import forced
 from pypto.sim.checks import words as w
 
 Kind = Literal[
@@ -38,7 +39,13 @@ class Checks:
         *,
         clocked: bool = True,
     ) -> Checks:
-        """``asked`` as in ``RunConfig``; ``None`` is ``"cheap"`` on a platform with a clock. ``ValueError`` for others."""
+        """``asked`` as in ``RunConfig``; ``None`` is ``"cheap"`` on a platform with a clock. ``ValueError`` for others.
+
+        What is forced from outside (forced.py) takes the place of a choice that was not made.
+        """
+        outside = forced.asked()
+        if outside is not None and asked is None:
+            asked, mode = outside[0], outside[1]  # type: ignore[assignment]
         if asked is None:
             asked = "cheap" if clocked else "none"
         if isinstance(asked, str):

@@ -1,0 +1,57 @@
+"""Checks forced on from outside a program: ``python -m pypto.sim.check`` and the pytest plugin.
+
+They set two environment variables, so that the processes of the ranks and whatever a script starts are checked too.
+Findings of launches are kept here; those of other processes come back inside their ``CheckError``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pypto.sim.checks.findings import Finding
+
+CHECKS: Final = "PYPTO_CHECKS"
+MODE: Final = "PYPTO_CHECKS_MODE"
+_kept: list[Finding] = []
+
+
+def asked() -> tuple[str | frozenset[str], str] | None:
+    """(checks, mode) that are forced, or ``None``."""
+    checks = os.environ.get(CHECKS)
+    if not checks:
+        return None
+    kinds = checks if checks in ("none", "cheap", "all") else frozenset(checks.split(","))
+    return kinds, os.environ.get(MODE, "raise")
+
+
+def keep(findings: tuple[Finding, ...]) -> None:
+    """Remember what a launch found while checks are forced."""
+    if asked() is not None:
+        _kept.extend(findings)
+
+
+def taken() -> list[Finding]:
+    """What was found since the last call."""
+    found = list(dict.fromkeys(_kept))
+    _kept.clear()
+    return found
+
+
+@contextmanager
+def forced(checks: str, mode: str) -> Iterator[None]:
+    """Run the body with ``checks`` (as in ``RunConfig``, a set as names with commas) made by every launch."""
+    before = {name: os.environ.get(name) for name in (CHECKS, MODE)}
+    os.environ[CHECKS], os.environ[MODE] = checks, mode
+    _kept.clear()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,36 @@
+"""pytest plugin: ``pytest --pypto-checks=all`` runs every test with the checks on; a finding fails the test.
+
+Entry point ``pytest11``: ``pypto_checks = pypto.testing.checks_plugin``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("pypto")
+    group.addoption(
+        "--pypto-checks",
+        default=None,
+        metavar="KINDS",
+        help="run every test with these checks on: 'cheap', 'all' or kinds with commas between them",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Check the launches of one test; findings that the test itself caught as an error are its own business."""
+    kinds = item.config.getoption("--pypto-checks", default=None)
+    if not kinds:
+        return (yield)
+    from pypto.sim.checks.forced import forced, taken
+
+    with forced(kinds, "collect"):
+        result = yield
+        findings = taken()
+    if findings:
+        pytest.fail("\n".join(str(finding) for finding in findings), pytrace=False)
+    return result
