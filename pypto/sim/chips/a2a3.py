@@ -110,7 +110,7 @@ GM_UB = Path(
     issue=C(20, "cycles", _DMA, "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(450, "cycles", "asc-devkit, two 8 KB copies on one AIV (3.3)", "D"),
-    unaligned=C(1.28, "ratio", "asc-devkit DMA test, rows of 2046 B (3.2)", "M"),
+    split_lines=C(1, "ratio", "asc-devkit DMA test, rows of 2046 B take 1.28 of the time, 5 lines for 4 (3.2)", "D"),
 )
 GM_L1 = Path(
     hit_rate=C(111, "B/cycle", _DMA, "D"),
@@ -119,12 +119,12 @@ GM_L1 = Path(
     issue=C(20, "cycles", _DMA, "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(450, "cycles", "asc-devkit, single-core copies (3.3)", "D"),
-    unaligned=C(1.97, "ratio", "asc-devkit DMA test, rows of 510 B (3.2)", "M"),
+    split_lines=C(1, "ratio", "asc-devkit DMA test, rows of 510 B take 1.97 of the time, 2 lines for 1 (3.2)", "D"),
 )
 GM_L1_ND2NZ = Path(
     hit_rate=GM_L1.hit_rate, miss_rate=GM_L1.miss_rate, row=GM_L1.row, issue=GM_L1.issue,
     fixed=C(40, "cycles", "asc-devkit, two-point solve on the single-core GEMM (3.2)", "D"),
-    latency=GM_L1.latency, unaligned=GM_L1.unaligned,
+    latency=GM_L1.latency, split_lines=GM_L1.split_lines,
 )
 UB_GM = Path(
     # 109 B/cycle of the cost model is not seen on chip: 8 KB take 292 cycles, and longer still with all cores (V2)
@@ -134,7 +134,7 @@ UB_GM = Path(
     issue=C(20, "cycles", "as for loads (3.2)", "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(36, "cycles", "asc-devkit, rest of the 292 cycles of an 8 KB copy (3.3)", "D"),
-    unaligned=C(1.28, "ratio", "as for loads (3.2)", "G"),
+    split_lines=C(1, "ratio", "as for loads (3.2)", "G"),
 )
 L0C_GM = Path(
     hit_rate=C(118, "B/cycle", "PyPTO L0 model (4.2)", "F"),
@@ -143,7 +143,7 @@ L0C_GM = Path(
     issue=C(20, "cycles", "as for loads (3.2)", "D"),
     fixed=C(164, "cycles", "PyPTO L0 model (4.2)", "F"),
     latency=C(200, "cycles", "as UB to GM (3.3)", "G"),
-    unaligned=C(1.0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
+    split_lines=C(0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
 )
 
 MTE1 = Mte1(

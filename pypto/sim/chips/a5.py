@@ -111,12 +111,12 @@ _DMA = "asc-devkit DMA test (3.2, 3.3)"
 
 GM_UB = Path(
     hit_rate=C(51, "B/cycle", _DMA, "D"),
-    miss_rate=C(38, "B/cycle", "middle of 35-40 (3.3)", "G"),
+    miss_rate=C(45, "B/cycle", "asc-devkit single-core vector add, 899 cycles per step of 8 KB (V2)", "D"),
     row=C(4, "cycles/row", _DMA, "D"),
     issue=C(39, "cycles", _DMA, "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
-    latency=C(550, "cycles", "pto-isa engram sample (3.1)", "M"),
-    unaligned=C(1.02, "ratio", "asc-devkit DMA test, rows of 2046 B (3.2)", "M"),
+    latency=C(250, "cycles", "asc-devkit single-core vector add, 899 cycles per step (V2)", "D"),
+    split_lines=C(0.33, "ratio", "asc-devkit DMA test, 2046 B rows take 1.02 of the time, 17 lines for 16 (3.2)", "D"),
 )
 GM_L1 = Path(
     hit_rate=C(85, "B/cycle", _DMA, "D"),
@@ -125,17 +125,17 @@ GM_L1 = Path(
     issue=C(39, "cycles", _DMA, "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(550, "cycles", "pto-isa engram sample (3.1)", "M"),
-    unaligned=C(1.08, "ratio", "asc-devkit DMA test, rows of 510 B (3.2)", "M"),
+    split_lines=C(0.33, "ratio", "asc-devkit DMA test, rows of 510 B take 1.08 of the time, 5 lines for 4 (3.2)", "D"),
 )
-GM_L1_ND2NZ = replace(GM_L1, latency=C(830, "cycles", "280 fixed cycles of a conversion, on top of 550 (3.3)", "D"))
+GM_L1_ND2NZ = replace(GM_L1, fixed=C(180, "cycles", "asc-devkit DMA test, 64 rows of 128 B in 346 cycles (V1)", "D"))
 UB_GM = Path(
     hit_rate=C(50, "B/cycle", "scaled from loads (3.3)", "G"),
     miss_rate=C(50, "B/cycle", "writes are absorbed by L2 (3.1)", "D"),
     row=C(4, "cycles/row", "as for loads (3.3)", "G"),
     issue=C(39, "cycles", "as for loads (3.2)", "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
-    latency=C(300, "cycles", "scaled (3.3)", "G"),
-    unaligned=C(1.02, "ratio", "as for loads (3.2)", "G"),
+    latency=C(60, "cycles", "asc-devkit single-core vector add, 899 cycles per step (V2)", "D"),
+    split_lines=C(0.33, "ratio", "as for loads (3.2)", "G"),
 )
 L0C_GM = Path(
     hit_rate=C(75, "B/cycle", "asc-devkit GEMM: 256x256 to half in 1720-1830 cycles (4.2)", "D"),
@@ -144,7 +144,7 @@ L0C_GM = Path(
     issue=C(39, "cycles", "as for loads (3.2)", "D"),
     fixed=C(26, "cycles", "asc-devkit fixpipe test (4.2)", "V"),
     latency=C(300, "cycles", "as UB to GM (3.3)", "G"),
-    unaligned=C(1.0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
+    split_lines=C(0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
 )
 
 MTE1 = Mte1(

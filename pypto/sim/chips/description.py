@@ -92,7 +92,7 @@ class Path:
     issue: Constant                   # cycles the pipe is taken by one instruction, at least
     fixed: Constant                   # cycles the pipe is taken in addition to the transfer
     latency: Constant                 # cycles until the data is visible; overlaps the next transfers
-    unaligned: Constant               # factor on the data time of rows that are not whole lines
+    split_lines: Constant             # share of the extra lines that rows across line borders cost
 
 
 @dataclass(frozen=True)

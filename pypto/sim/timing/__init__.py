@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from .state import DeviceState
     from .timeline import TaskRecord, Timeline, time_ranks, time_recording
 
-_HOMES = {"DeviceState": "state", "TaskRecord": "timeline", "Timeline": "timeline", "time_ranks": "timeline", "time_recording": "timeline"}
+_HOMES = {
+    "DeviceState": "state", "TaskRecord": "timeline", "Timeline": "timeline", "time_ranks": "timeline",
+    "time_recording": "timeline",
+}
 
 __all__ = ["DeviceState", "TaskRecord", "Timeline", "time_ranks", "time_recording"]
 

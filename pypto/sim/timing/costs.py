@@ -308,7 +308,7 @@ def _scalar_access(p: Row, instruction: _Instruction, chip: Chip) -> None:
 def _path(p: Row, path: Path, code: int) -> None:
     p[c.KIND], p[c.RULE], p[c.PATH] = c.TRANSFER, c.DMA, code
     p[c.ISSUE], p[c.ROW], p[c.OVERHEAD] = path.issue.value, path.row.value, path.fixed.value
-    p[c.TAIL], p[c.EXTRA] = path.latency.value, path.unaligned.value
+    p[c.TAIL], p[c.EXTRA] = path.latency.value, path.split_lines.value
 
 
 def _copy_gm(p: Row, instruction: _Instruction, chip: Chip) -> None:

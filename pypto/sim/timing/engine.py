@@ -53,14 +53,17 @@ def _request(m, f, trace, cache, core, pipe, now):
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, trace, cache, row, writes)
     m[row + x.MISSED] = missed
-    from_hbm = evicted * f[x.EVICTION_WEIGHT] + missed
+    # what a split line costs, it costs where the row comes from
+    whole = max(m[row + x.BYTES], 1)
+    split = m[row + x.SPLIT] * min(missed, whole) / whole
+    from_hbm = evicted * f[x.EVICTION_WEIGHT] + missed + split
     if writes:
         first = sharing.EVICTION
         second = sharing.VECTOR_WRITE if path == c.PATH_UB_GM else sharing.CUBE_WRITE
     else:
         first = sharing.VECTOR_MISS if path == c.PATH_GM_UB else sharing.CUBE_MISS
         second = sharing.VECTOR_HIT if path == c.PATH_GM_UB else sharing.CUBE_HIT
-    from_l2 = float(max(m[row + x.BYTES] - missed, 0))
+    from_l2 = max(m[row + x.BYTES] - missed, 0) + m[row + x.SPLIT] - split
     classes = m[x.SHARES]
     alone = (from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
              + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE])
@@ -68,7 +71,7 @@ def _request(m, f, trace, cache, core, pipe, now):
     f[core + x.SECOND_BYTES + port] = from_l2
     m[core + x.BEGUN + port] = now
     m[core + x.ALONE + port] = max(np.int64(alone), m[row + x.WORK]) + m[row + x.FIXED]
-    m[core + x.FLOOR + port] = now + m[row + x.FIXED] + m[row + x.WORK]
+    m[core + x.FLOOR + port] = now + m[core + x.ALONE + port]
     if kind_of(m, row) == c.PREFETCH:
         end_transfer(m, core, pipe, now)
     elif from_hbm > 0:
@@ -131,15 +134,31 @@ def run(m, f, trace, cache, begin):
 
 @kernel
 def _moved_bytes(costs, own, trace, row, between_cores):
-    """Bytes between the core and memory, stretched when rows are not whole blocks of 32 bytes (spec hardware 3.2)."""
-    address, bursts = trace[row, TRACE_REPORT], trace[row, TRACE_REPORT + 1]
-    nbytes, pitch = trace[row, TRACE_REPORT + 2], trace[row, TRACE_REPORT + 3]
+    """Bytes between the core and memory."""
     if between_cores:
         return trace[row, TRACE_VALID_ROWS] * trace[row, TRACE_VALID_COLS] * costs[own, c.ELEMENT_BITS] / 8
-    total = float(bursts * nbytes)
-    if costs[own, c.RULE] == c.DMA and (address | nbytes | (pitch if bursts > 1 else 0)) & 31:
-        total *= costs[own, c.EXTRA]
-    return total
+    return float(trace[row, TRACE_REPORT + 1] * trace[row, TRACE_REPORT + 2])
+
+
+@kernel
+def _split_bytes(m, costs, own, trace, row):
+    """Bytes of the lines that rows touch beyond their own, when they run across the borders of lines (hardware 3.2).
+
+    Rows within one line are not charged: their neighbours use the rest.
+    """
+    line = np.int64(1) << m[x.LINE_SHIFT]
+    address, bursts = trace[row, TRACE_REPORT], trace[row, TRACE_REPORT + 1]
+    nbytes, pitch = trace[row, TRACE_REPORT + 2], trace[row, TRACE_REPORT + 3]
+    if pitch == nbytes:
+        nbytes, bursts = nbytes * bursts, 1
+    total = 0
+    if costs[own, c.EXTRA] > 0 and (address | nbytes | pitch) & (line - 1):
+        for _ in range(bursts):
+            first, last = address >> m[x.LINE_SHIFT], (address + nbytes - 1) >> m[x.LINE_SHIFT]
+            if last > first:
+                total += ((last - first + 1) << m[x.LINE_SHIFT]) - nbytes
+            address += pitch
+    return np.int64(total * costs[own, c.EXTRA])
 
 
 @entry
@@ -202,3 +221,4 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
         drains = costs[own, c.RULE] == c.DRAIN
         m[row + x.FIXED] = 0 if drains else np.int64(costs[own, c.OVERHEAD] * cycle)
         m[row + x.BYTES] = np.int64(_moved_bytes(costs, own, trace, number, between != 0))
+        m[row + x.SPLIT] = 0 if drains or between else _split_bytes(m, costs, own, trace, number)

@@ -41,8 +41,9 @@ HEADER: Final = 96
 # a trace row; what is read most comes first
 (
     WHAT, NEXT, WORK, TAIL, SCALARS, LINK, ISSUED, START, END, CAUSE, ISSUE_CAUSE, FIXED, BYTES, CONTENDED, MISSED,
-) = range(15)
-ROW_DEPS: Final = 15                # rows to wait for, one per pipe at most, -1 after the last
+    SPLIT,
+) = range(16)
+ROW_DEPS: Final = 16                # rows to wait for, one per pipe at most, -1 after the last
 MAX_DEPS: Final = 5                 # a core has five pipes beside the one of the row
 ROW_WORDS: Final = ROW_DEPS + MAX_DEPS
 # WHAT: kind | pipe << PIPE_SHIFT | path << PATH_SHIFT, and flags

@@ -5,11 +5,11 @@ from multiprocessing import get_context
 
 import pandas as pd
 import pytest
-from builder import Kernel, Launch
 
 from pypto.sim.chips import chip
 from pypto.sim.sweep import sweep
 from pypto.sim.timing import time_recording
+from pypto.sim.validate.writer import Kernel, Launch
 
 
 def recording():

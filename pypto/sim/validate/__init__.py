@@ -1,0 +1,1 @@
+"""The clock against published figures: ``python -m pypto.sim.validate``."""

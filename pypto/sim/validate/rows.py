@@ -1,0 +1,54 @@
+"""Rows of the validation page: a published figure beside the simulated one, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Use = Literal["fitted", "untouched"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """``use``: whether a constant of the model was chosen with this row in view. ``simulated`` is ``None`` when the row
+    cannot be re-created; ``reason`` then says why."""
+
+    family: str
+    case: str
+    unit: str
+    published: float
+    simulated: float | None = None
+    use: Use = "untouched"
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.simulated is None else self.simulated / self.published
+
+    @property
+    def error(self) -> float | None:
+        """|simulated - published| / published."""
+        return None if self.simulated is None else abs(self.simulated - self.published) / self.published
+
+
+@dataclass(frozen=True)
+class Summary:
+    family: str
+    use: str
+    rows: int
+    missing: int
+    mean_error: float | None
+
+
+def summaries(rows: Iterable[Row]) -> list[Summary]:
+    """Mean absolute error per family; fitted and untouched rows apart."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.family, row.use), []).append(row)
+    found = []
+    for (family, use), members in groups.items():
+        errors = [row.error for row in members if row.error is not None]
+        mean = sum(errors) / len(errors) if errors else None
+        found.append(Summary(family, use, len(errors), len(members) - len(errors), mean))
+    return found

@@ -1,0 +1,55 @@
+"""The clock against published figures. Rows marked untouched took no part in choosing a constant."""
+
+from pypto.sim.chips import chip
+from pypto.sim.timing.banks import sources_clash, write_clashes
+from pypto.sim.validate.gemm import Gemm, gemm
+from pypto.sim.validate.operations import single_operations
+from pypto.sim.validate.streams import bank_test, copies
+from pypto.sim.validate.workloads import kernel_us
+
+ROWS = single_operations()
+
+
+def precision(family, use=None):
+    found = [1 - row.error for row in ROWS
+             if row.family == family and row.error is not None and use in (None, row.use)]
+    return sum(found) / len(found)
+
+
+def test_single_operations_of_a2a3():
+    assert precision("X1") >= 0.87
+
+
+def test_single_operations_of_a5_and_no_worse_when_left_out():
+    assert precision("X3") >= 0.95
+    assert precision("X3", "untouched") >= precision("X3", "fitted") - 0.05
+
+
+def test_a_row_without_a_re_creation_says_why():
+    assert all(row.reason for row in ROWS if row.simulated is None)
+
+
+def test_bank_clashes_follow_from_addresses():
+    clashes = [(sources_clash(0, b), write_clashes(d, [0, b])) for b, d in (
+        (0x10100, 0x20000), (0x4000, 0x10000), (0x10000, 0x14100), (0x10100, 0x4000), (0x10100, 0x4020),
+        (0x10100, 0x10100))]
+    assert clashes == [(False, False), (True, False), (True, False), (False, False), (False, True), (False, False)]
+    free, clash = (kernel_us(bank_test(0, b, 0x20000), chip("910B1")) for b in (0x10100, 0x4000))
+    assert abs(free / 47.8 - 1) < 0.02 and abs(clash / 83.34 - 1) < 0.02
+
+
+def test_a_gemm_nobody_fitted():
+    shape = Gemm(1536, 1536, 1536, (4, 6), (128, 256, 64), 4, 4, out="fp32")
+    assert abs(kernel_us(gemm(shape), chip("910B1")) / 38.8 - 1) < 0.15
+
+
+def test_repeated_reads_hit_when_they_fit_and_thrash_when_they_do_not():
+    whole = copies(48, 64, 1024, (12288, 12288), 4)
+    quarters = copies(48, 64, 1024, (12288, 12288), 4, sliced=True)
+    from pypto.sim.timing import time_recording
+
+    def hits(recording):
+        records = time_recording(recording, chip("910B1")).records()
+        return 1 - sum(r.hbm_bytes for r in records) / sum(r.bytes for r in records)
+
+    assert hits(whole) == 0 and abs(hits(quarters) - 0.75) < 0.01
