@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -233,7 +234,11 @@ class Printer:
         if call.op == "system.task_dummy":
             return f"{self.prefix}.system.task_dummy(deps={self.value(call.arguments['deps'])})"
         head = f"{call.op}" if call.op.startswith("pld.") else f"{self.prefix}.{call.op}"
-        return f"{head}({', '.join(self._arguments(call))})"
+        stated = [f"attrs={self._dict(call.attrs)}"] if call.attrs else []
+        return f"{head}({', '.join(self._arguments(call) + stated)})"
+
+    def _dict(self, attrs: Mapping[str, Any]) -> str:
+        return "{" + ", ".join(f'"{k}": {self.value(v)}' for k, v in attrs.items()) + "}"
 
     def _arguments(self, call: ir.Call) -> list[str]:
         from pypto.ir import operations
@@ -385,8 +390,7 @@ class Printer:
         stated = {k: v for k, v in function.attrs.items() if k not in DERIVED_ATTRIBUTES}
         if not stated:
             return []
-        entries = ", ".join(f'"{k}": {self.value(v)}' for k, v in stated.items())
-        return [f"{pad}{self.prefix}.func_attr({{{entries}}})"]
+        return [f"{pad}{self.prefix}.func_attr({self._dict(stated)})"]
 
     def _function_options(self, function: ir.Function) -> str:
         options = []

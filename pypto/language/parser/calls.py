@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+from dataclasses import replace
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -90,16 +91,34 @@ class Calls(Subscripts):
             return self._dim(node)
         args = [self.argument(a, False) for a in node.args]
         kwargs = {}
+        attrs: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 self.unsupported("'**' unpacking is not part of the language", node)
-            if keyword.arg != "attrs":
+            if keyword.arg == "attrs":
+                attrs = self._printed_attrs(keyword.value)
+            else:
                 kwargs[keyword.arg] = self.argument(keyword.value, True)
         if name in ("aiv_shard", "aic_gather") and "split" not in kwargs:
             kwargs.update(self.region_split())
-        result = self.operation(namespace, name, args, kwargs, node)
+        result = self._with_attrs(namespace, name, args, kwargs, attrs, node)
         self.check_placement(result, node)
         return result
+
+    def _with_attrs(
+        self, namespace: str, name: str, args: list[Any], kwargs: dict[str, Any], attrs: dict[str, Any], node: ast.Call
+    ) -> ir.Expr:
+        """An operation with printed ``attrs``; operands that a product reads transposed are typed that way."""
+        turned = list(args)
+        for key, operand in (("a_trans", len(args) - 2), ("b_trans", len(args) - 1)):
+            if attrs.get(key) and operand >= 0 and isinstance(args[operand].type, ir.TileType):
+                turned[operand] = with_type(args[operand], _transposed(args[operand].type))
+        made = self.operation(namespace, name, turned, kwargs, node)
+        if not attrs or not isinstance(made, ir.Call):
+            return made
+        originals = {id(t): a for t, a in zip(turned, args)}
+        arguments = {k: originals.get(id(v), v) for k, v in made.arguments.items()}
+        return ir.Call(made.op, arguments, made.type, attrs, made.span)
 
     def rank_call(self, names: list[str], node: ast.Call) -> ir.Expr:
         """A call of ``pld``; defined by the part for programs over several ranks."""
@@ -524,6 +543,23 @@ class Calls(Subscripts):
 
     def expand_definition(self, definition: Any, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
         raise NotImplementedError
+
+
+def _transposed(kind: ir.TileType) -> ir.TileType:
+    *lead, rows, cols = kind.shape
+    *front, valid_rows, valid_cols = kind.valid_shape
+    whole = (valid_rows, valid_cols) == (rows, cols)
+    view = None if whole else ir.TileView(valid_shape=(*front, valid_cols, valid_rows))
+    return replace(kind, shape=(*lead, cols, rows), view=view)
+
+
+def with_type(value: ir.Expr, kind: ir.Type) -> ir.Expr:
+    """``value`` with another type."""
+    if isinstance(value, ir.Call):
+        return ir.Call(value.op, value.arguments, kind, value.attrs, value.span)
+    if isinstance(value, ir.Var):
+        return ir.Var(value.name, kind, value.span)
+    return value
 
 
 def strip_casts(value: ir.Expr) -> ir.Expr:

@@ -10,7 +10,7 @@ from pypto.ir.dtype import INDEX
 from pypto.ir.enums import ParamDirection
 from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError
 from pypto.language.parser.annotations import to_type
-from pypto.language.parser.calls import Calls, attribute_chain
+from pypto.language.parser.calls import Calls, attribute_chain, with_type
 from pypto.language.parser.source import without_docstring
 from pypto.language.typing import MemRef
 
@@ -473,12 +473,3 @@ def same_kind(a: ir.Type, b: ir.Type) -> bool:
     if isinstance(a, ir.ScalarType) and isinstance(b, ir.ScalarType):
         return a.dtype == b.dtype or (a.dtype.is_int() and b.dtype.is_int() and INDEX in (a.dtype, b.dtype))
     return a == b
-
-
-def with_type(value: ir.Expr, kind: ir.Type) -> ir.Expr:
-    """``value`` with another type."""
-    if isinstance(value, ir.Call):
-        return ir.Call(value.op, value.arguments, kind, value.attrs, value.span)
-    if isinstance(value, ir.Var):
-        return ir.Var(value.name, kind, value.span)
-    return value

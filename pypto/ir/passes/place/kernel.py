@@ -27,7 +27,10 @@ def place(program: ir.Program, generation: str, capacity: dict[str, int]) -> ir.
     functions = {}
     for name, function in program.functions.items():
         ready = (
-            function.type in KERNELS and not function.attrs.get("external") and "external_source" not in function.attrs
+            function.type in KERNELS
+            and not function.attrs.get("external")
+            and "external_source" not in function.attrs
+            and not function.attrs.get("placed")
         )
         functions[name] = KernelPlacer(function, generation, capacity).run() if ready else function
     return replace(program, functions=functions)
