@@ -87,7 +87,7 @@ class Execution:
         if self.in_turns:
             self._next_turn()
             return
-        for rank, queue in self._queues.items():
+        for rank, queue in list(self._queues.items()):  # a rank that is lost empties them
             if queue and rank not in self._flying and self._ready(queue[0]):
                 self._start(rank, queue.pop(0))
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 from pypto.runtime import log_config, markers
 from pypto.runtime.distributed_clock import ClockedTask, RankClock
 from pypto.runtime.distributed_host import CHIP, Task
+from pypto.runtime.distributed_run import RankError
 from pypto.runtime.host_clock import HostClock, ModelledClock, WallClock
 from pypto.runtime.markers import Launch, Span
+from pypto.runtime.ranks import GRACE_S
 from pypto.runtime.ranks_protocol import Done, Finish, Timed, TimeIt
 from pypto.runtime.task_names import fnv1a_64
 
@@ -75,10 +77,24 @@ class RunClock:
 
     def _ask(self, requests: Mapping[int, TimeIt]) -> dict[int, Timed]:
         """All ranks time their dispatches at once."""
-        chips = self.times.crew.chips
-        for rank, request in requests.items():
-            chips[rank].send(request)
-        return {rank: chips[rank].connection.recv() for rank in requests}
+        crew, answers = self.times.crew, {}
+        asked = [rank for rank, request in requests.items() if crew.chips[rank].send(request)]
+        try:
+            for rank in asked:
+                answers[rank] = crew.chips[rank].connection.recv()
+        except (EOFError, OSError):
+            pass
+        except BaseException:  # an interruption: what is still to come must not be taken for an answer of the next run
+            for rank in asked:
+                if rank not in answers and crew.chips[rank].connection.poll(GRACE_S):
+                    crew.chips[rank].connection.recv()
+            raise
+        lost = [rank for rank in requests if rank not in answers]
+        if lost:
+            process = crew.chips[lost[0]]
+            crew.broken = f"{process.name} (pid {process.pid}) {process.end_text()} while it timed its launches"
+            raise RankError(f"{crew.broken}; close this worker and open another")
+        return answers
 
     def _release(self, clocked: Sequence[ClockedTask]) -> None:
         by_rank: dict[int, list[ClockedTask]] = {}
