@@ -12,9 +12,11 @@ from typing import Any
 
 import pypto
 from pypto.ir import nodes as ir
+from pypto.ir.compilation import compile_options
 from pypto.ir.enums import FunctionType, Level
 from pypto.ir.errors import ParserTypeError
 from pypto.ir.span import Span
+from pypto.jit.capture import Capture
 from pypto.jit.metadata import TensorMeta, is_tensor, tensor_meta
 from pypto.language import typing as lt
 from pypto.language.parser.annotations import is_bare, split_direction
@@ -115,7 +117,7 @@ class JITFunction:
         return list(dict.fromkeys(calls))
 
     @functools.cached_property
-    def _read_names(self) -> list[str]:
+    def read_names(self) -> list[str]:
         loads = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         return sorted(loads - set(self.parameter_names))
 
@@ -145,19 +147,16 @@ class JITFunction:
     # --- key ---
 
     @functools.cached_property
-    def _source_digest(self) -> str:
+    def source_digest(self) -> str:
+        """Identity of the source text and of the package."""
         return hashlib.sha256(f"{pypto.__version__}\0{self.source.text}".encode()).hexdigest()
 
-    def _captured(self, seen: set[str]) -> tuple[Any, ...]:
-        """Source and captured numbers of this function and everything it calls."""
-        if self.__name__ in seen:
-            return ()
-        seen.add(self.__name__)
-        numbers = tuple((n, v) for n in self._read_names if type(v := self.environment.get(n)) in _NUMBERS)
-        nested = tuple(d._captured(seen) for d in self.dependencies.values())
-        return (self._source_digest, self._extern_digest(), numbers, nested)
+    @functools.cached_property
+    def _capture(self) -> Capture:
+        return Capture(self)
 
-    def _extern_digest(self) -> str:
+    def extern_digest(self) -> str:
+        """Contents of the C++ sources, read anew."""
         if self.kind != "extern":
             return ""
         digest = hashlib.sha256()
@@ -166,51 +165,68 @@ class JITFunction:
         return digest.hexdigest()
 
     def _key(self, tensors: dict[str, TensorMeta], scalars: dict[str, Any], config: Any) -> Any:
-        shapes = []
-        for name, meta in tensors.items():
-            shape = tuple(None if (name, k) in self._dynamic else d for k, d in enumerate(meta.shape))
-            shapes.append((name, shape, meta.dtype.code()))
-        values = tuple((n, type(v).__name__, v) for n, v in scalars.items() if v is not lt.RUNTIME)
-        from pypto.ir.compilation import compile_options
-
-        return (self._captured(set()), tuple(shapes), values, compile_options(config).key())
+        dynamic = self._dynamic_axes
+        shapes = tuple(
+            (meta.shape if name not in dynamic else _wildcards(meta.shape, dynamic[name]), meta.dtype.code())
+            for name, meta in tensors.items()
+        )
+        values = tuple((n, type(v), v) for n, v in scalars.items() if v is not lt.RUNTIME)
+        return (self._capture.state(), tuple(tensors), shapes, values, compile_options(config).key())
 
     @functools.cached_property
-    def _dynamic(self) -> dict[tuple[str, int], ir.Expr]:
+    def _dynamic_axes(self) -> dict[str, set[int]]:
+        """Parameter -> axes that do not take part in the key."""
         from pypto.jit.dynamic import dynamic_axes
 
-        return dynamic_axes(self)
+        found: dict[str, set[int]] = {}
+        for name, axis in dynamic_axes(self):
+            found.setdefault(name, set()).add(axis)
+        return found
 
     # --- binding ---
 
-    def _is_tensor_parameter(self, name: str) -> bool:
-        _, inner = split_direction(self.annotations.get(name))
-        return inner is None or is_bare(inner) or isinstance(inner, lt.TensorSpec)
+    @functools.cached_property
+    def _tensor_parameters(self) -> dict[str, bool]:
+        """Annotated parameter -> whether it takes a tensor."""
+        found = {}
+        for name in self.parameter_names:
+            if name in self.annotations:
+                _, inner = split_direction(self.annotations[name])
+                found[name] = inner is None or is_bare(inner) or isinstance(inner, lt.TensorSpec)
+        return found
 
     def _bind(
         self, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[dict[str, TensorMeta], dict[str, Any], list[Any]]:
         """Sample mode: tensor metadata, scalar values, and the arguments in order."""
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as e:
-            raise TypeError(f"@pl.jit function {self.__name__!r}: {e}") from None
-        bound.apply_defaults()
+        arguments = self._arguments(args, kwargs)
         tensors: dict[str, TensorMeta] = {}
         scalars: dict[str, Any] = {}
-        for name, value in bound.arguments.items():
-            if name not in self.annotations:
+        takes_tensor = self._tensor_parameters
+        for name, value in arguments.items():
+            if name not in takes_tensor:
                 raise ParserTypeError(f"parameter {name!r}: missing type annotation", self.span)
             if value is lt.RUNTIME:
                 raise TypeError(
                     f"@pl.jit function {self.__name__!r}: {name!r} received pl.RUNTIME; it is a compile-time marker "
                     f"for compile() without positional arguments, a direct call needs a value"
                 )
-            if self._is_tensor_parameter(name):
+            if takes_tensor[name]:
                 tensors[name] = tensor_meta(name, self.__name__, value)
             else:
                 scalars[name] = self._number(name, value)
-        return tensors, scalars, list(bound.arguments.values())
+        return tensors, scalars, list(arguments.values())
+
+    def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Parameter names with their values, Python defaults applied."""
+        if not kwargs and len(args) == len(self.parameter_names):
+            return dict(zip(self.parameter_names, args))
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"@pl.jit function {self.__name__!r}: {e}") from None
+        bound.apply_defaults()
+        return bound.arguments
 
     def _number(self, name: str, value: Any) -> Any:
         if hasattr(value, "item") and not is_tensor(value):
@@ -300,6 +316,10 @@ class JITFunction:
     def cache_clear(self) -> None:
         """Forget every compiled program of this function."""
         self._cache.clear()
+
+
+def _wildcards(shape: tuple[int, ...], dynamic: set[int]) -> tuple[int | None, ...]:
+    return tuple(None if axis in dynamic else extent for axis, extent in enumerate(shape))
 
 
 class _Jit:

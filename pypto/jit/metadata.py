@@ -34,13 +34,26 @@ class TensorMeta:
     dtype: DataType
 
 
+_TENSOR_TYPES: set[type] = set()
+
+
 def is_tensor(value: Any) -> bool:
     """True for torch tensors, without importing torch."""
-    return (
+    kind = type(value)
+    if kind in _TENSOR_TYPES:
+        return True
+    found = (
         hasattr(value, "data_ptr")
         and str(getattr(value, "dtype", "")).startswith("torch.")
         and hasattr(value, "is_contiguous")
     )
+    if found:
+        _TENSOR_TYPES.add(kind)
+    return found
+
+
+_KNOWN: dict[Any, dt.DataType] = {}
+"""Dtypes seen so far, by the tensor library's own object."""
 
 
 def tensor_meta(name: str, function: str, value: Any) -> TensorMeta:
@@ -53,12 +66,13 @@ def tensor_meta(name: str, function: str, value: Any) -> TensorMeta:
             f"@pl.jit function {function!r}: parameter {name!r}: missing inferred tensor metadata; "
             f"a torch.Tensor is needed, got {type(value).__name__}"
         )
-    dtype = TORCH_DTYPES.get(str(value.dtype))
+    dtype = _KNOWN.get(value.dtype) or TORCH_DTYPES.get(str(value.dtype))
     if dtype is None:
         known = ", ".join(sorted(k.removeprefix("torch.") for k in TORCH_DTYPES))
         raise TypeError(
             f"@pl.jit function {function!r}: parameter {name!r} has dtype {value.dtype}; supported: {known}"
         )
+    _KNOWN[value.dtype] = dtype
     shape = tuple(value.shape)
     if dtype == dt.FP4:
         if not shape or shape[-1] <= 0:

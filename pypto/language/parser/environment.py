@@ -39,6 +39,15 @@ class Environment:
                 return layer[name]
         return default
 
+    def place(self, name: str) -> Any:
+        """The mapping or closure cell that holds ``name``; ``None`` when nothing does."""
+        function = self._function
+        if function is not None and function.__closure__ and name in function.__code__.co_freevars:
+            cell = function.__closure__[function.__code__.co_freevars.index(name)]
+            if name in self._closure():
+                return cell
+        return next((layer for layer in self._layers if name in layer), None)
+
     def __contains__(self, name: str) -> bool:
         return self.get(name, _MISSING) is not _MISSING
 
