@@ -13,6 +13,7 @@ from pypto.ir.passes.outline import outline
 from pypto.ir.passes.pipeline_loops import pipeline_loops
 from pypto.ir.passes.place import place
 from pypto.ir.passes.returns import explicit_returns
+from pypto.ir.passes.task_fans import fan_task_ids
 from pypto.ir.passes.unroll import unroll
 
 ProgramPass = Callable[[ir.Program], ir.Program]
@@ -31,6 +32,7 @@ def lowering_passes() -> list[NamedPass]:
     return [
         NamedPass("UnrollLoops", unroll),
         NamedPass("OutlineCoreScopes", outline),
+        NamedPass("FanTaskIds", fan_task_ids),
         NamedPass("ShareGroupParameters", shared_members),
         NamedPass("ExplicitReturns", explicit_returns),
         NamedPass("AddEntry", with_entry),
