@@ -54,11 +54,15 @@ class Level(_Named):
 
 
 class Role(_Named):
+    """Who a function works for."""
+
     Orchestrator = 0
     SubWorker = 1
 
 
 class ForKind(_Named):
+    """Kind of a counted loop."""
+
     Sequential = 0
     Parallel = 1
     Unroll = 2
@@ -85,6 +89,8 @@ class ArgDirection(_Named):
 
 
 class ScopeMode(Enum):
+    """How a runtime scope finds dependencies."""
+
     AUTO = 0
     MANUAL = 1
 
@@ -105,6 +111,8 @@ class MemorySpace(_Named):
 
 
 class TensorLayout(_Named):
+    """Order of a tensor's elements in GM."""
+
     ND = 0
     DN = 1
     NZ = 2
@@ -113,12 +121,16 @@ class TensorLayout(_Named):
 
 
 class TileLayout(_Named):
+    """Order of blocks, or of the elements of a block, in a tile."""
+
     none_box = 0
     row_major = 1
     col_major = 2
 
 
 class PadValue(_Named):
+    """What fills the elements outside a valid region."""
+
     null = 0
     zero = 1
     max = 2
@@ -126,11 +138,15 @@ class PadValue(_Named):
 
 
 class CompactMode(_Named):
+    """How a cube tile packs a partial valid shape."""
+
     null = 0
     normal = 1
 
 
 class PipeType(_Named):
+    """The pipes of a core."""
+
     MTE1 = 0
     MTE2 = 1
     MTE3 = 2
@@ -142,21 +158,29 @@ class PipeType(_Named):
 
 
 class AtomicType(_Named):
+    """How a store combines with what is there."""
+
     None_ = 0
     Add = 1
 
 
 class NotifyOp(_Named):
+    """How a notification changes a signal cell."""
+
     AtomicAdd = 0
     Set = 1
 
 
 class WaitCmp(_Named):
+    """When a wait is satisfied."""
+
     Eq = 0
     Ge = 1
 
 
 class ReduceOp(_Named):
+    """What a reduction over ranks computes."""
+
     Sum = 0
     Max = 1
     Min = 2

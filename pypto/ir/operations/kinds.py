@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,12 @@ from pypto.ir.operations.scalars import convert_literal
 from pypto.ir.operations.show import noun, show, with_article
 
 
-class Kind:
+class Kind(ABC):
     """How the argument of one parameter is read."""
 
+    @abstractmethod
     def read(self, value: Any, paired: Type | None) -> Any:
         """The argument as the call stores it; ``paired`` is the type of the first tile or tensor operand."""
-        raise NotImplementedError
 
     def seen(self, stored: Any) -> Any:
         """What the type rule receives for a stored argument."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -120,9 +121,9 @@ class Calls(Subscripts):
         arguments = {k: originals.get(id(v), v) for k, v in made.arguments.items()}
         return ir.Call(made.op, arguments, made.type, attrs, made.span)
 
+    @abstractmethod
     def rank_call(self, names: list[str], node: ast.Call) -> ir.Expr:
         """A call of ``pld``; defined by the part for programs over several ranks."""
-        raise NotImplementedError
 
     def region_split(self) -> dict[str, Any]:
         """The split code of the innermost ``pl.split_aiv`` region; defined by the scope part."""
@@ -541,8 +542,9 @@ class Calls(Subscripts):
         """``@pl.inline``: re-parse the body against the actual arguments."""
         return self.expand_definition(macro.definition(), self._positional(node), node)
 
+    @abstractmethod
     def expand_definition(self, definition: Any, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
-        raise NotImplementedError
+        """Expand an inline function here; defined by the function parser."""
 
 
 def _transposed(kind: ir.TileType) -> ir.TileType:

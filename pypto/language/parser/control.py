@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,11 +57,13 @@ class Control(Statements):
         else:
             self._counted(node, call, chain[-1])  # type: ignore[arg-type]
 
+    @abstractmethod
     def spmd_loop(self, node: ast.For, call: ast.Call) -> None:
-        raise NotImplementedError
+        """``for b in pl.spmd(n)``; defined by the part for scopes."""
 
+    @abstractmethod
     def split_loop(self, node: ast.For, call: ast.Call) -> None:
-        raise NotImplementedError
+        """``for lane in pl.split_aiv(2, ...)``; defined by the part for scopes."""
 
     def _counted(self, node: ast.For, call: ast.Call, name: str) -> None:
         kind = LOOPS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
@@ -54,7 +55,7 @@ class FunctionOptions:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-class ParserState:
+class ParserState(ABC):
     """Base of the parser parts: output block, names, environment, errors."""
 
     def __init__(self, source: Source, environment: Environment, context: ProgramContext, options: FunctionOptions):

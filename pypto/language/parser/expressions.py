@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -273,8 +274,9 @@ class Expressions(ParserState):
     def _tuple_item(self, base: ir.TupleExpr, node: ast.Subscript) -> ir.Expr:
         return base.items[self._tuple_key(node, len(base.items))]
 
+    @abstractmethod
     def subscript_read(self, base: ir.Expr, node: ast.Subscript) -> ir.Expr:
-        raise NotImplementedError
+        """``base[...]``; defined by the part for subscripts."""
 
     # --- operation arguments ---
 

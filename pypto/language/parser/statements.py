@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -84,8 +85,9 @@ class Statements(Calls):
         self.yields(target, value, node)  # type: ignore[arg-type]
         return True
 
+    @abstractmethod
     def yields(self, target: ast.expr | None, call: ast.Call, node: ast.stmt) -> None:
-        raise NotImplementedError
+        """``pl.yield_`` at the end of a block; defined by the part for control flow."""
 
     def _assign_single(self, name: str, value_node: ast.expr, node: ast.stmt) -> None:
         if isinstance(value_node, ast.Call) and attribute_chain(value_node.func) in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from pypto.ir import nodes as ir
@@ -118,8 +119,9 @@ class Subscripts(Expressions):
             self.type_error(f"{self.describe(base.type)} cannot be written through a subscript", target)
         self.assign_name(name, updated, node)
 
+    @abstractmethod
     def assign_name(self, name: str, value: ir.Expr, node: ast.AST) -> None:
-        raise NotImplementedError
+        """Bind ``name`` to ``value``; defined by the part for statements."""
 
     def _assembled(self, base: ir.Expr, window: Window, value: ir.Expr, node: ast.Subscript) -> ir.Expr:
         if isinstance(value.type, ir.ScalarType):

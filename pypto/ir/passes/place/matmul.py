@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -112,8 +113,9 @@ class MatrixProducts(Movement):
         assert result is not None
         return result
 
+    @abstractmethod
     def stage(self, number: int) -> Any:
-        raise NotImplementedError
+        """Statements of one of two alternating copies; defined by the part that holds the blocks."""
 
     def _depth(self, rows: int, inner: int, cols: int, a: ir.Expr, b: ir.Expr) -> int:
         """Columns of K per step: everything when it fits, else what half of Left and Right hold."""

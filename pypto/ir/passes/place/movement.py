@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -114,8 +115,9 @@ class Movement(PlacementState):
         static = tuple(int(e) for e in shape if isinstance(e, int))
         return self.reshaped(tile, static) if len(static) == len(shape) else tile
 
+    @abstractmethod
     def store_product(self, value: Product, window: Window, offsets: tuple[ir.Expr, ...], atomic: AtomicType) -> None:
-        raise NotImplementedError
+        """Drain a product that exceeds the accumulator; defined by the part for matrices."""
 
     def _copy(self, source: Window, target: Window, offsets: tuple[ir.Expr, ...], atomic: AtomicType) -> None:
         """GM to GM through the vector memory, in bands of rows that fit."""

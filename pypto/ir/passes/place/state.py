@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class OpenLoop:
     """Axes of a carried variable whose valid extent the body was seen to change."""
 
 
-class PlacementState:
+class PlacementState(ABC):
     """Base of the placement parts."""
 
     def __init__(self, function: ir.Function, generation: Any, capacity: dict[str, int]):
