@@ -55,7 +55,7 @@ class FunctionOptions:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-class ParserState(ABC):
+class ParserState(ABC):  # noqa: B024 - its parts declare the abstract methods
     """Base of the parser parts: output block, names, environment, errors."""
 
     def __init__(self, source: Source, environment: Environment, context: ProgramContext, options: FunctionOptions):

@@ -25,7 +25,7 @@ class OpenLoop:
     """Axes of a carried variable whose valid extent the body was seen to change."""
 
 
-class PlacementState(ABC):
+class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract methods
     """Base of the placement parts."""
 
     def __init__(self, function: ir.Function, generation: Any, capacity: dict[str, int]):
