@@ -9,7 +9,7 @@ from typing import Literal
 from pypto.perf.span import TraceInvocation
 
 Metric = Literal["device", "host", "effective"]
-RoundMetric = Literal["device", "host", "effective", "union"]
+RoundMetric = Literal["device", "host", "effective", "union", "device_span"]
 Spread = Literal["stdev", "minmax", "both", "none"]
 Dispatch = tuple[int, int]
 """(pid, slot)"""
@@ -64,6 +64,28 @@ def union_us(parts: Mapping[int, Sequence[TraceInvocation]]) -> float:
     if not found:
         return 0.0
     return (max(root.end for root in found) - min(root.ts for root in found)) / 1000.0
+
+
+def device_span_us(parts: Mapping[int, Sequence[TraceInvocation]]) -> float:
+    """From the first device start to the last device end of all ranks of a round, on one clock.
+
+    Device walls say where they stand on the host clock in the attribute ``mono`` (ns). Logs of hardware runs do not
+    have it, as their device clocks have no anchor: 0.0.
+    """
+    walls = [inv.by_name().get(inv.run_names.wall) for group in parts.values() for inv in group]
+    placed = [(start, start + wall.dur) for wall in walls if wall is not None and (start := _placed_ns(wall.attrs)) is not None]
+    if not placed:
+        return 0.0
+    return (max(end for _, end in placed) - min(start for start, _ in placed)) / 1000.0
+
+
+def _placed_ns(attrs: str) -> int | None:
+    """The ``mono`` attribute of a span, ``None`` when there is none that is a number."""
+    for part in attrs.split():
+        key, _, value = part.partition("=")
+        if key == "mono" and value.isdigit():
+            return int(value)
+    return None
 
 
 def chunk_sums(values: Sequence[float], chunks: int) -> list[float]:

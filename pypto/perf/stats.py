@@ -17,6 +17,7 @@ from pypto.perf.metrics import (
     RoundMetric,
     Spread,
     chunk_sums,
+    device_span_us,
     metric_of,
     union_us,
 )
@@ -212,7 +213,8 @@ class BenchmarkStats:
         """One value per round in us.
 
         ``device``, ``host``: the stored series. ``effective``: the slowest rank's sum. ``union``: from the first
-        start to the last end of all ranks' roots on the host clock, empty on one chip.
+        start to the last end of all ranks' roots on the host clock, empty on one chip. ``device_span``: likewise from
+        the first start to the last end of all device walls, on one clock; 0.0 where the log does not place them.
 
         Raises:
             ValueError: an unknown metric.
@@ -227,6 +229,8 @@ class BenchmarkStats:
             return [max(values) for values in zip(*self.per_rank("effective").values())]
         if metric == "union":
             return [union_us(parts) for parts in self.rounds_dispatches]
+        if metric == "device_span":
+            return [device_span_us(parts) for parts in self.rounds_dispatches]
         raise ValueError(f"per_round(): unknown metric {metric!r}")
 
     def rank_spread(self, metric: Metric = "device") -> list[RankSpread]:

@@ -10,6 +10,7 @@ from pypto.runtime.distributed_clock import ClockedTask, RankClock
 from pypto.runtime.distributed_host import CHIP, Task
 from pypto.runtime.distributed_run import RankError
 from pypto.runtime.host_clock import HostClock, ModelledClock, WallClock
+from pypto.runtime.host_model import ARENA_BUILD_NS
 from pypto.runtime.markers import Launch, Span
 from pypto.runtime.ranks import GRACE_S
 from pypto.runtime.ranks_protocol import Done, Finish, Timed, TimeIt
@@ -31,6 +32,7 @@ class RunTimes:
         self.crew = crew
         self.writes = log_level <= log_config.TIMING
         self.clock: HostClock = ModelledClock() if crew.platform.clocked else WallClock()
+        self.clock.advance(ARENA_BUILD_NS)  # the ranks have built theirs
         description = chip(crew.platform.chip)
         host = description.host
         self.run_ns, self.task_ns = round(host.run.value), round(host.run_subtask.value)
