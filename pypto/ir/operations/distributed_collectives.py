@@ -128,7 +128,7 @@ def _allreduce(
         raise OperandValueError(f"target is {target.dtype.constant}; allreduce takes FP16 and FP32")
     _need_plain_int(core_num, "core_num", 1)
     if mode not in ("mesh", "ring"):
-        raise OperandValueError(f"mode is {mode!r}; legal: 'mesh', 'ring'")
+        raise OperandValueError(f"mode is {mode!r}; legal modes: mesh, ring")
     if signal is None:
         if mode == "ring":
             raise OperandValueError("mode='ring' requires an explicit signal")
