@@ -20,7 +20,7 @@ def compiled_entry(name: str, body: Callable[[Any], Any], modules: Sequence[str]
     here = Path(__file__).parent
     digest = hashlib.sha256(b"\0".join((here / f"{module}.py").read_bytes() for module in modules))
     kernel = Kernel(f"{name}.{digest.hexdigest()[:16]}", body)
-    with Progress(1) as progress:
+    with Progress(1, slow=True) as progress:
         compiled = load_or_compile(kernel, lambda: progress.compiling(name))
     function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.address)
     function.owner = compiled  # keeps the code alive

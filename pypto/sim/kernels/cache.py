@@ -17,7 +17,7 @@ import pickle
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,16 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import compiler
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 import pypto
+from pypto.sim.kernels import progress
+
+try:
+    import fcntl
+except ImportError:         # no such locks on this system: every process compiles for itself
+    fcntl = None  # type: ignore[assignment]
 
 _CHECKSUM_BYTES = 32
 
@@ -119,14 +126,54 @@ def write(path: Path, payload: bytes) -> None:
             raise
 
 
-def _path(name: str) -> Path | None:
+@contextlib.contextmanager
+def alone(path: Path | None) -> Iterator[None]:
+    """Around loading or compiling what belongs at ``path``: one process compiles, the others wait and load.
+
+    Where files cannot be locked everybody compiles. Numba's own lock comes first, as it does when one compilation asks
+    for another: threads of one process that took the two in different orders would wait for each other.
+    """
+    if path is None or path.exists() or fcntl is None:
+        yield
+        return
+    with global_compiler_lock:
+        lock = path.with_suffix(".lock")
+        handle = _lock(lock)
+        try:
+            yield
+        finally:
+            if handle is not None:
+                lock.unlink(missing_ok=True)    # whoever waits for it finds the kernel
+                fcntl.flock(handle, fcntl.LOCK_UN)  # also when a fork has inherited the descriptor
+                os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    """The descriptor of ``path``, locked; ``None`` when it cannot be made or locked."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        progress.waiting()
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def path_of(name: str) -> Path | None:
+    """Where the kernel ``name`` is kept; ``None`` without a cache."""
     place = folder()
     return None if place is None else place / f"{name}.kernel"
 
 
 def is_kept(name: str) -> bool:
     """Whether the kernel ``name`` is in the cache."""
-    path = _path(name)
+    path = path_of(name)
     return path is not None and path.exists()
 
 
@@ -134,7 +181,7 @@ class KernelFile(NullCache):
     """The cache entry of one kernel, in the form Numba's compiler asks for."""
 
     def __init__(self, name: str, on_compile: Callable[[], None] | None = None) -> None:
-        self._path = _path(name)
+        self._path = path_of(name)
         self._on_compile = on_compile
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

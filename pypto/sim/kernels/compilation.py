@@ -9,7 +9,7 @@ from typing import Any, Final
 from numba import njit, types
 from numba.core.ccallback import CFunc
 
-from pypto.sim.kernels.cache import KernelFile
+from pypto.sim.kernels.cache import KernelFile, alone, path_of
 
 ABI: Final = types.int64(types.CPointer(types.int64))
 
@@ -47,7 +47,8 @@ def load_or_compile(kernel: Kernel, on_compile: Callable[[], None] | None = None
     _name_parts(body, kernel.name, set())
     compiled: Any = CFunc(body, (ABI.args, ABI.return_type), {}, {"error_model": "numpy"})
     compiled._cache = KernelFile(kernel.name, on_compile)
-    compiled.compile()
+    with alone(path_of(kernel.name)):
+        compiled.compile()
     return compiled
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from numba.core import compiler
 from numba.core.caching import NullCache
 from numba.core.serialize import dumps
 
-from pypto.sim.kernels.cache import folder, read, write
+from pypto.sim.kernels.cache import alone, folder, read, write
+from pypto.sim.kernels.progress import Progress
 
 kernel = numba.njit(nogil=True, error_model="numpy", forceinline=True)
 """Decorator of the pieces an entry point is made of; they are compiled into it."""
@@ -38,6 +39,12 @@ class _EntryCache(NullCache):
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._progress: Progress | None = None
+
+    def compile(self, compile_for: Callable[[Any], Any], sig: Any) -> Any:
+        """Load or compile the entry point for ``sig``, telling the person who waits."""
+        with alone(self._path(sig)), Progress(1, slow=True) as self._progress:
+            return compile_for(sig)
 
     def _path(self, sig: Any) -> Path | None:
         place = folder()
@@ -48,6 +55,8 @@ class _EntryCache(NullCache):
         path = self._path(sig)
         payload = None if path is None else read(path)
         if payload is None:
+            if self._progress is not None:
+                self._progress.compiling(f"timing engine, {self._name.strip('_')}")
             return None
         import pickle
 
@@ -64,4 +73,5 @@ def entry(function: Callable[..., Any]) -> Any:
     """Decorator of an entry point: compiled on first use, loaded from disk afterwards."""
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
     dispatcher._cache = _EntryCache(function.__name__)
+    dispatcher.compile = partial(dispatcher._cache.compile, dispatcher.compile)
     return dispatcher

@@ -52,9 +52,10 @@ def kept(folder: Path) -> list[str]:
 
 
 def test_several_processes_fill_one_cache(tmp_path):
-    """All get right results while all of them write; afterwards nothing is compiled again, nothing is torn."""
+    """All get right results; each kernel is compiled by one of them, nothing is torn, nothing else is left behind."""
     crowd = [start(tmp_path, *order) for order in (("int32", "int16"), ("int16", "int32"), ("int32", "int16"))]
-    assert all(compiled_by(process) for process in crowd)
+    compiled = [name for process in crowd for name in compiled_by(process)]
+    assert sorted(compiled) == ["tadd.int16", "tadd.int32", "tload.b16", "tload.b32"]
     assert kept(tmp_path) == ["tadd.int16.kernel", "tadd.int32.kernel", "tload.b16.kernel", "tload.b32.kernel"]
     assert compiled_by(start(tmp_path, "int32", "int16")) == []
 
@@ -102,6 +103,29 @@ def test_without_a_writable_folder_kernels_are_compiled_and_not_kept(monkeypatch
     assert cache.folder.__wrapped__() is None
     monkeypatch.setattr(cache, "folder", lambda: None)
     assert compile_add() == 1 and not cache.is_kept("tadd.fp32")
+
+
+def test_a_lock_of_a_process_that_died_holds_nobody_back(place):
+    (place / "tadd.fp32.lock").write_bytes(b"")
+    assert compile_add() == 1 and kept(place) == ["tadd.fp32.kernel"]
+
+
+def test_without_locks_everybody_compiles(place, monkeypatch):
+    monkeypatch.setattr(cache, "fcntl", None)
+    assert compile_add() == 1 and kept(place) == ["tadd.fp32.kernel"]
+
+
+def test_whoever_waits_is_told(place, monkeypatch, capsys):
+    import fcntl
+
+    def taken(handle, how):
+        if how & fcntl.LOCK_NB:
+            raise BlockingIOError
+
+    monkeypatch.setattr(cache.fcntl, "flock", taken)
+    monkeypatch.setattr(cache.progress.Progress, "_waits", False)
+    assert compile_add() == 1
+    assert "waiting for another process" in capsys.readouterr().err
 
 
 def test_full_disk_leaves_no_file_behind(place, monkeypatch):
