@@ -75,6 +75,10 @@ class Channels:
         for cluster, fresh in zip(self.clusters, self._fresh):
             cluster[:] = fresh
 
+    def counters(self) -> bytes:
+        """Everything that a transfer, an event or a barrier changes."""
+        return b"".join(words.tobytes() for words in (self.launch, *self.clusters))
+
     def left_behind(self) -> list[LeftBehind]:
         """Queues that hold tiles nobody has popped."""
         found = []
@@ -136,12 +140,14 @@ def run_crew(
                 seats.append(Seat(frame, block, core, Trace()))
     if seats and seats[0].frame.watch is not None:
         seats[0].frame.watch.together(seats)
-    _run(seats, allocations, total)
+    _run(seats, allocations, channels, total)
     return seats
 
 
-def _run(seats: list[Seat], allocations: Allocations, total: int) -> None:
-    waiting = list(seats)
+def _run(seats: list[Seat], allocations: Allocations, channels: Channels, total: int) -> None:
+    """Resume everybody in turn. A core may come round a loop to the wait it stood at, so only a round that moves no
+    core and leaves the counters of the transfers as they were is a deadlock."""
+    waiting, quiet = list(seats), b""
     while waiting:
         remaining, progress = [], False
         for seat in waiting:
@@ -150,11 +156,12 @@ def _run(seats: list[Seat], allocations: Allocations, total: int) -> None:
             progress = progress or status != op.BLOCKED or _progress(seat) != before
             if status != op.DONE:
                 remaining.append(seat)
-        if not progress:
+        counters = b"" if progress else channels.counters()
+        if not progress and counters == quiet:
             error = DeadlockError(_deadlock(remaining, len({seat.block for seat in seats}), total))
             error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for seat in remaining)
             raise error
-        waiting = remaining
+        waiting, quiet = remaining, counters
 
 
 def _progress(seat: Seat) -> tuple[int, int, int]:

@@ -89,6 +89,8 @@ def _uses_lanes(function: ir.Function) -> bool:
     """True when both vector cores of a cluster run the kernel (spec language 5.5)."""
     from pypto.ir.walk import statements
 
+    if function.attrs.get("dual_aiv_dispatch"):
+        return True
     return any(isinstance(s, ir.Scope) and s.kind == "split_aiv" for s in statements(function.body))
 
 

@@ -13,6 +13,7 @@ from pypto.ir.passes.outline import outline
 from pypto.ir.passes.pipeline_loops import pipeline_loops
 from pypto.ir.passes.place import place
 from pypto.ir.passes.returns import explicit_returns
+from pypto.ir.passes.split_lanes import split_lanes
 from pypto.ir.passes.task_fans import fan_task_ids
 from pypto.ir.passes.unroll import unroll
 
@@ -44,6 +45,7 @@ def placement_passes(generation: str, capacity: dict[str, int]) -> list[NamedPas
     return [
         NamedPass("PipelineLoops", pipeline_loops),
         NamedPass("PlaceTensors", lambda program: place(program, generation, capacity)),
+        NamedPass("SplitLanes", split_lanes),
     ]
 
 

@@ -44,7 +44,7 @@ class RankTransfers(Movement):
 
     def _store_remote(self, call: ir.Call, source: Value, a: dict[str, Any]) -> Value:
         target = self._bound(a["target"], call)
-        tile = self.on_chip(source) if is_window(source) or hasattr(source, "a_trans") else source
+        tile: Any = self.on_chip(source) if is_window(source) or hasattr(source, "a_trans") else source
         if tile.type.space not in (None, MemorySpace.Vec, MemorySpace.Acc):
             tile = self.to_space(tile, MemorySpace.Vec)
         shape = tile.type.shape
