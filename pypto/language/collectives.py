@@ -19,16 +19,16 @@ from pypto.ir.enums import AtomicType, ReduceOp
 from pypto.ir.errors import CompileError
 from pypto.ir.operations import dims
 
-CHUNK_BYTES = 16 * 1024     # of a collective's accumulator (spec distributed 2.13.4)
-STAGE_BYTES = 32 * 1024     # of the staging tile of put and get
-ROW_ALIGNMENT = 32          # bytes of a tile row
+CHUNK_BYTES = 16 * 1024  # of a collective's accumulator (spec distributed 2.13.4)
+STAGE_BYTES = 32 * 1024  # of the staging tile of put and get
+ROW_ALIGNMENT = 32  # bytes of a tile row
 Expansion = tuple[Any, list[ir.Expr]]
 """An inline function and its arguments."""
 
 # The names inside the functions below belong to the language: they are parsed, not run.
 
 
-# --- the credit barrier -------------------------------------------------------------------------------------------------
+# --- the credit barrier -----------------------------------------------------------------------------------------------
 
 
 @pl.inline
@@ -57,7 +57,7 @@ def _barrier(signal):
     settle(signal, 0, 0, me, nranks, -1)
 
 
-# --- reductions ---------------------------------------------------------------------------------------------------------
+# --- reductions -------------------------------------------------------------------------------------------------------
 
 
 @pl.inline
@@ -103,7 +103,8 @@ def _mesh_allreduce(size: int, chunk: int, element_bytes: int, op: ReduceOp, cor
         for peer in pl.range(nranks):
             if peer != me:
                 acc = combine(
-                    acc, pld.tile.remote_load(flat, peer=peer, offsets=[0, tail], shape=[1, padded], valid_shape=[1, rest])
+                    acc,
+                    pld.tile.remote_load(flat, peer=peer, offsets=[0, tail], shape=[1, padded], valid_shape=[1, rest]),
                 )
         meet(signal, 0, lane, me, nranks, generation)
         pl.store(acc, [0, tail], flat)
@@ -152,7 +153,11 @@ def _mesh_allreduce(size: int, chunk: int, element_bytes: int, op: ReduceOp, cor
             for peer in pl.range(nranks):
                 if peer != me:
                     part = pld.tile.remote_load(
-                        flat, peer=peer, offsets=[0, offset], shape=[1, chunk], valid_shape=[1, pl.min(chunk, size - offset)]
+                        flat,
+                        peer=peer,
+                        offsets=[0, offset],
+                        shape=[1, chunk],
+                        valid_shape=[1, pl.min(chunk, size - offset)],
                     )
                     acc = combine(acc, part)
             meet(signal, 0, block, me, nranks, k + 2)
@@ -222,7 +227,16 @@ def _ring_allreduce(size: int, nranks: int, chunk: int, granule: int, op: Reduce
             end = pl.min(((segment + 1) * size // nranks + up) // granule * granule, size)
             for k in pl.range(parts):
                 meet_row(signal, rounds + s, me, 2 * k + 1)
-                copy(flat, signal, rounds + s, me, left, first + k * width, pl.min(width, end - first - k * width), 2 * k + 2)
+                copy(
+                    flat,
+                    signal,
+                    rounds + s,
+                    me,
+                    left,
+                    first + k * width,
+                    pl.min(width, end - first - k * width),
+                    2 * k + 2,
+                )
         for row in pl.range(2 * rounds):
             for src in pl.range(nranks):
                 if src != me:
@@ -231,7 +245,7 @@ def _ring_allreduce(size: int, nranks: int, chunk: int, granule: int, op: Reduce
     return allreduce
 
 
-# --- the other collectives ----------------------------------------------------------------------------------------------
+# --- the other collectives --------------------------------------------------------------------------------------------
 
 
 def _columns(cols: int, element_bytes: int, budget: int = CHUNK_BYTES) -> tuple[int, int, int]:
@@ -356,7 +370,7 @@ def _all_to_all_v(rows: int, cols: int, element_bytes: int, flat_counts: bool) -
     return all_to_all_v
 
 
-# --- put and get --------------------------------------------------------------------------------------------------------
+# --- put and get ------------------------------------------------------------------------------------------------------
 
 
 def _put(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
@@ -367,7 +381,9 @@ def _put(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
     def put(dst, peer, src, rows, cols):
         for i in pl.range(0, rows, band):
             for j in pl.range(0, cols, chunk):
-                part = pl.load(src, [i, j], [band, chunk], valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)])
+                part = pl.load(
+                    src, [i, j], [band, chunk], valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)]
+                )
                 pld.tile.remote_store(part, dst, peer=peer, offsets=[i, j], atomic=atomic)
 
     return put
@@ -379,14 +395,18 @@ def _get(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
         for i in pl.range(0, rows, band):
             for j in pl.range(0, cols, chunk):
                 part = pld.tile.remote_load(
-                    src, peer=peer, offsets=[i, j], shape=[band, chunk], valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)]
+                    src,
+                    peer=peer,
+                    offsets=[i, j],
+                    shape=[band, chunk],
+                    valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)],
                 )
                 pl.store(part, [i, j], dst)
 
     return get
 
 
-# --- from calls to expansions -------------------------------------------------------------------------------------------
+# --- from calls to expansions -----------------------------------------------------------------------------------------
 
 
 def expansions(call: ir.Call) -> tuple[list[Expansion], ir.Expr | None]:
@@ -437,8 +457,13 @@ def _matrix(tensor: ir.Expr, offsets: Any, index: tuple[int, ...], shape: tuple[
     for axis, step in enumerate(index):
         start[axis] = ir.as_expr(dims.add(ir.as_dim(start[axis]), step))
     if rank == 1:
-        flat = ir.Call("tensor.reshape", {"tensor": tensor, "shape": (ir.index(1), ir.as_expr(kind.shape[0]))},
-                       ir.TensorType((1, kind.shape[0]), kind.dtype, None, kind.distributed), {}, tensor.span)
+        flat = ir.Call(
+            "tensor.reshape",
+            {"tensor": tensor, "shape": (ir.index(1), ir.as_expr(kind.shape[0]))},
+            ir.TensorType((1, kind.shape[0]), kind.dtype, None, kind.distributed),
+            {},
+            tensor.span,
+        )
         return _slice(flat, [ir.index(0), *start], (1, shape[-1]), ())
     if offsets is None and rank == 2:
         return tensor
@@ -451,8 +476,13 @@ def _slice(tensor: ir.Expr, offsets: list[ir.Expr], shape: tuple[ir.Dim, ...], d
     assert isinstance(kind, ir.TensorType)
     kept = tuple(e for axis, e in enumerate(shape) if axis not in dropped)
     arguments = {
-        "tensor": tensor, "shape": tuple(map(ir.as_expr, shape)), "offset": tuple(offsets), "valid_shape": None,
-        "drop_dims": dropped or None, "pad_value": None, "clamp": False,
+        "tensor": tensor,
+        "shape": tuple(map(ir.as_expr, shape)),
+        "offset": tuple(offsets),
+        "valid_shape": None,
+        "drop_dims": dropped or None,
+        "pad_value": None,
+        "clamp": False,
     }
     return ir.Call("tensor.slice", arguments, ir.TensorType(kept, kind.dtype, None, kind.distributed), {}, tensor.span)
 
@@ -464,7 +494,9 @@ def _reshaped(tensor: ir.Expr, shape: tuple[ir.Dim, ...]) -> ir.Expr:
     if kind.shape == shape:
         return tensor
     arguments = {"tensor": tensor, "shape": tuple(map(ir.as_expr, shape)), "valid_shape": None}
-    return ir.Call("tensor.reshape", arguments, ir.TensorType(shape, kind.dtype, None, kind.distributed), {}, tensor.span)
+    return ir.Call(
+        "tensor.reshape", arguments, ir.TensorType(shape, kind.dtype, None, kind.distributed), {}, tensor.span
+    )
 
 
 def _flat(tensor: ir.Expr, call: ir.Call) -> tuple[ir.Expr, int]:
@@ -483,9 +515,16 @@ def _signal(signal: ir.Expr, call: ir.Call, lanes: int = 1) -> ir.Expr:
     assert isinstance(kind, ir.TensorType)
     if len(kind.shape) == 1:
         if lanes > 1:
-            raise CompileError(f"{call.op}: core_num={lanes} needs a signal of shape [ranks, {lanes}], got {dims.listing(kind.shape)}", call.span)
+            raise CompileError(
+                f"{call.op}: core_num={lanes} needs a signal of shape [ranks, {lanes}], got {dims.listing(kind.shape)}",
+                call.span,
+            )
         return _reshaped(signal, (kind.shape[0], 1))
-    if len(kind.shape) != 2 or dims.less(kind.shape[1], lanes) or (lanes == 1 and not call.attrs.get("host") and kind.shape[1] != 1):
+    if (
+        len(kind.shape) != 2
+        or dims.less(kind.shape[1], lanes)
+        or (lanes == 1 and not call.attrs.get("host") and kind.shape[1] != 1)
+    ):
         raise CompileError(f"{call.op}: the signal must be [ranks, {lanes}], got {dims.listing(kind.shape)}", call.span)
     return signal
 
@@ -521,7 +560,11 @@ def _ring(a: Any, call: ir.Call, flat: ir.Expr, size: int, chunk: int) -> Expans
     shape = a["signal"].type.shape
     nranks = dims.constant(shape[1]) if len(shape) == 2 else None
     if nranks is None or nranks < 2 or dims.less(shape[0], 2 * (nranks - 1)):
-        raise CompileError(f"{call.op}: mode='ring' needs a signal of shape [2 * (ranks - 1), ranks], both constant, got {dims.listing(shape)}", call.span)
+        raise CompileError(
+            f"{call.op}: mode='ring' needs a signal of shape [2 * (ranks - 1), ranks], "
+            f"both constant, got {dims.listing(shape)}",
+            call.span,
+        )
     granule = 16 if _bytes(flat) == 2 else 1
     width = max(granule, chunk // granule * granule)
     return _ring_allreduce(size, nranks, _padded(width, _bytes(flat)), granule, a["op"]), [flat, a["signal"]]
@@ -567,7 +610,11 @@ def _need_distinct(call: ir.Call, source: ir.Expr, target: ir.Expr) -> None:
 
 
 _COLLECTIVES: dict[str, Callable[[Any, ir.Call], Expansion]] = {
-    "pld.tensor.allreduce": _on_allreduce, "pld.tensor.barrier": _on_barrier, "pld.tensor.broadcast": _on_broadcast,
-    "pld.tensor.allgather": _on_allgather, "pld.tensor.reduce_scatter": _on_reduce_scatter,
-    "pld.tensor.all_to_all": _on_all_to_all, "pld.tensor.all_to_all_v": _on_all_to_all_v,
+    "pld.tensor.allreduce": _on_allreduce,
+    "pld.tensor.barrier": _on_barrier,
+    "pld.tensor.broadcast": _on_broadcast,
+    "pld.tensor.allgather": _on_allgather,
+    "pld.tensor.reduce_scatter": _on_reduce_scatter,
+    "pld.tensor.all_to_all": _on_all_to_all,
+    "pld.tensor.all_to_all_v": _on_all_to_all_v,
 }

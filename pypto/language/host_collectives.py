@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from pypto.language.parser.distributed import RankCalls
 
 OPERANDS = {
-    "pld.tensor.allreduce": ("target", "signal"), "pld.tensor.barrier": ("signal",), "pld.tensor.broadcast": ("target", "signal"),
-    "pld.tensor.allgather": ("local_data", "target", "signal"), "pld.tensor.reduce_scatter": ("target", "signal"),
+    "pld.tensor.allreduce": ("target", "signal"),
+    "pld.tensor.barrier": ("signal",),
+    "pld.tensor.broadcast": ("target", "signal"),
+    "pld.tensor.allgather": ("local_data", "target", "signal"),
+    "pld.tensor.reduce_scatter": ("target", "signal"),
     "pld.tensor.all_to_all": ("input", "target", "signal"),
     "pld.tensor.all_to_all_v": ("input", "target", "signal", "send_counts", "recv_counts"),
 }
@@ -84,7 +87,9 @@ def _function(parser: RankCalls, call: ir.Call, operands: list[ir.Expr]) -> ir.F
     from pypto.jit.specialise import Specialisation
 
     known: dict[Any, ir.Function] = parser.context.__dict__.setdefault("builtin_functions", {})
-    base = _variant(call, operands[-1] if call.op == "pld.tensor.barrier" else call.arguments.get("target", operands[0]))
+    base = _variant(
+        call, operands[-1] if call.op == "pld.tensor.barrier" else call.arguments.get("target", operands[0])
+    )
     key = (base, tuple(o.type for o in operands))
     if key not in known:
         taken = {f.name for f in known.values()}
@@ -131,8 +136,11 @@ def _programs(call: ir.Call) -> Any:
     if call.op == "pld.tensor.broadcast":
         return _broadcast(a["root"])
     return {
-        "pld.tensor.barrier": _barrier, "pld.tensor.allgather": _allgather, "pld.tensor.reduce_scatter": _reduce_scatter,
-        "pld.tensor.all_to_all": _all_to_all, "pld.tensor.all_to_all_v": _all_to_all_v,
+        "pld.tensor.barrier": _barrier,
+        "pld.tensor.allgather": _allgather,
+        "pld.tensor.reduce_scatter": _reduce_scatter,
+        "pld.tensor.all_to_all": _all_to_all,
+        "pld.tensor.all_to_all_v": _all_to_all_v,
     }[call.op]()
 
 
@@ -145,13 +153,11 @@ def _allreduce(op: ReduceOp, mode: str, core_num: int) -> Any:
 
     @pl.jit.incore
     def kernel(target: Window, signal: Window):
-        target = pld.tensor.allreduce(target, signal, op=op, mode=mode)
-        return target
+        return pld.tensor.allreduce(target, signal, op=op, mode=mode)
 
     @pl.jit
     def chip(target: Window, signal: Window):
-        target = kernel(target, signal)
-        return target
+        return kernel(target, signal)
 
     return chip
 
@@ -159,14 +165,13 @@ def _allreduce(op: ReduceOp, mode: str, core_num: int) -> Any:
 def _allreduce_cores(op: ReduceOp, mode: str, cores: int) -> Any:
     @pl.jit.incore
     def kernel(target: Window, signal: Window):
-        target = pld.tensor.allreduce(target, signal, op=op, mode=mode, core_num=cores)
-        return target
+        return pld.tensor.allreduce(target, signal, op=op, mode=mode, core_num=cores)
 
     @pl.jit
     def chip(target: Window, signal: Window):
         with pl.spmd(cores, sync_start=True):
             target = kernel(target, signal)
-        return target
+        return target  # noqa: RET504 - a launch in a scope is assigned
 
     return chip
 
@@ -174,13 +179,11 @@ def _allreduce_cores(op: ReduceOp, mode: str, cores: int) -> Any:
 def _barrier() -> Any:
     @pl.jit.incore
     def kernel(signal: Window):
-        signal = pld.tensor.barrier(signal)
-        return signal
+        return pld.tensor.barrier(signal)
 
     @pl.jit
     def chip(signal: Window):
-        signal = kernel(signal)
-        return signal
+        return kernel(signal)
 
     return chip
 
@@ -188,13 +191,11 @@ def _barrier() -> Any:
 def _broadcast(root: int) -> Any:
     @pl.jit.incore
     def kernel(target: Window, signal: Window):
-        target = pld.tensor.broadcast(target, signal, root=root)
-        return target
+        return pld.tensor.broadcast(target, signal, root=root)
 
     @pl.jit
     def chip(target: Window, signal: Window):
-        target = kernel(target, signal)
-        return target
+        return kernel(target, signal)
 
     return chip
 
@@ -202,13 +203,11 @@ def _broadcast(root: int) -> Any:
 def _allgather() -> Any:
     @pl.jit.incore
     def kernel(local_data: pld.DistributedTensor, target: Window, signal: Window):
-        target = pld.tensor.allgather(local_data, target, signal)
-        return target
+        return pld.tensor.allgather(local_data, target, signal)
 
     @pl.jit
     def chip(local_data: pld.DistributedTensor, target: Window, signal: Window):
-        target = kernel(local_data, target, signal)
-        return target
+        return kernel(local_data, target, signal)
 
     return chip
 
@@ -216,13 +215,11 @@ def _allgather() -> Any:
 def _reduce_scatter() -> Any:
     @pl.jit.incore
     def kernel(target: Window, signal: Window):
-        target = pld.tensor.reduce_scatter(target, signal)
-        return target
+        return pld.tensor.reduce_scatter(target, signal)
 
     @pl.jit
     def chip(target: Window, signal: Window):
-        target = kernel(target, signal)
-        return target
+        return kernel(target, signal)
 
     return chip
 
@@ -230,26 +227,24 @@ def _reduce_scatter() -> Any:
 def _all_to_all() -> Any:
     @pl.jit.incore
     def kernel(source: pld.DistributedTensor, target: Window, signal: Window):
-        target = pld.tensor.all_to_all(source, target, signal)
-        return target
+        return pld.tensor.all_to_all(source, target, signal)
 
     @pl.jit
     def chip(source: pld.DistributedTensor, target: Window, signal: Window):
-        target = kernel(source, target, signal)
-        return target
+        return kernel(source, target, signal)
 
     return chip
 
 
 def _all_to_all_v() -> Any:
     @pl.jit.incore
-    def kernel(source: pld.DistributedTensor, target: Window, signal: Window, send: pld.DistributedTensor, recv: Window):
-        target = pld.tensor.all_to_all_v(source, target, signal, send, recv)
-        return target
+    def kernel(
+        source: pld.DistributedTensor, target: Window, signal: Window, send: pld.DistributedTensor, recv: Window
+    ):
+        return pld.tensor.all_to_all_v(source, target, signal, send, recv)
 
     @pl.jit
     def chip(source: pld.DistributedTensor, target: Window, signal: Window, send: pld.DistributedTensor, recv: Window):
-        target = kernel(source, target, signal, send, recv)
-        return target
+        return kernel(source, target, signal, send, recv)
 
     return chip

@@ -18,7 +18,12 @@ from pypto.runtime.task_names import task_names
 
 
 def benchmark_ranks(
-    compiled: Any, args: Sequence[Any], rounds: int, warmup: int, config: RunConfig | None, persistent: bool,
+    compiled: Any,
+    args: Sequence[Any],
+    rounds: int,
+    warmup: int,
+    config: RunConfig | None,
+    persistent: bool,
     reset_persistent_windows: bool | None,
 ) -> BenchmarkStats:
     """Statistics of ``warmup + rounds`` runs on a worker of their own; ``args`` are shared host tensors."""
@@ -29,7 +34,12 @@ def benchmark_ranks(
     finally:
         configure_log(level)
     stats = BenchmarkStats.from_strace(
-        text, rounds=rounds, warmup=warmup, distributed=True, task_names=task_names(), simulation_wall_us=walls_us[warmup:]
+        text,
+        rounds=rounds,
+        warmup=warmup,
+        distributed=True,
+        task_names=task_names(),
+        simulation_wall_us=walls_us[warmup:],
     )
     if not stats.host_wall_us:
         raise RuntimeError(f"no [STRACE] markers captured across {warmup + rounds} runs of {compiled}")

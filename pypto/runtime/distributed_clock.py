@@ -1,4 +1,4 @@
-"""One clock for all ranks: when signals arrive, when waits end, how long transfers take (spec distributed 5, hardware 13b).
+"""One clock for all ranks: arrivals of signals, ends of waits, lengths of transfers (spec hardware 13b).
 
 Every launch is timed on its own, given when its waits end and how long its remote transfers take. Both follow from the
 times of the other ranks, so the launches are timed again until nothing changes: each pass gets one more link of every
@@ -71,7 +71,9 @@ class RankClock:
     hop_ns: int
     _memo: OrderedDict[Any, tuple[list[Words], list[Words]]] = field(default_factory=OrderedDict)
 
-    def settle(self, tasks: Sequence[ClockedTask], ask: Callable[[Mapping[int, TimeIt]], Mapping[int, Timed]]) -> Settled:
+    def settle(
+        self, tasks: Sequence[ClockedTask], ask: Callable[[Mapping[int, TimeIt]], Mapping[int, Timed]]
+    ) -> Settled:
         """Find the times of ``tasks``; ``ask`` times the dispatches of the ranks given."""
         key = tuple((t.rank, t.after, t.submit_ns, t.done.digest, t.done.before_ns, t.done.after_ns) for t in tasks)
         known = self._memo.pop(key, None)
@@ -93,7 +95,9 @@ class RankClock:
         self._memo[key] = (until, work)
         return Settled(tuple(t.start_ns for t in tasks), tuple(t.wall_ns for t in tasks), passes)
 
-    def _time(self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any) -> dict[int, tuple[Words, Words]]:
+    def _time(
+        self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any
+    ) -> dict[int, tuple[Words, Words]]:
         """One pass: per task, when its notifies end and its transfers start, in ps from the start of the run."""
         by_rank: dict[int, list[int]] = {}
         for position, task in enumerate(tasks):
@@ -119,7 +123,7 @@ class RankClock:
             task.start_ns = self.hop_ns + max([task.submit_ns, free.get(task.rank, 0), *waits])
             ends[task.number] = free[task.rank] = task.end_ns
 
-    # --- signals -----------------------------------------------------------------------------------------------------------
+    # --- signals ------------------------------------------------------------------------------------------------------
 
     def _arrivals(self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]]) -> list[Words]:
         """When every wait is over, in ps from the start of its own device wall."""
@@ -131,7 +135,12 @@ class RankClock:
                 if int(s.notify_rank[n]) != task.rank:
                     cell = (int(s.notify_rank[n]), int(s.notify_cell[n]))
                     sent.setdefault(cell, []).append(
-                        (int(timed[position][0][n]) + delay, len(sent.get(cell, ())), int(s.notify_value[n]), int(s.notify_sets[n]))
+                        (
+                            int(timed[position][0][n]) + delay,
+                            len(sent.get(cell, ())),
+                            int(s.notify_value[n]),
+                            int(s.notify_sets[n]),
+                        )
                     )
         for arrivals in sent.values():
             arrivals.sort()
@@ -143,22 +152,28 @@ class RankClock:
                 if item >= 0:
                     if int(s.notify_rank[item]) == task.rank:
                         cell = (task.rank, int(s.notify_cell[item]))
-                        cells.setdefault(cell, _Cell(sent.get(cell, []))).change(int(s.notify_value[item]), int(s.notify_sets[item]))
+                        cells.setdefault(cell, _Cell(sent.get(cell, []))).change(
+                            int(s.notify_value[item]), int(s.notify_sets[item])
+                        )
                 else:
                     wait = -1 - item
                     cell = (task.rank, int(s.wait_cell[wait]))
-                    at = cells.setdefault(cell, _Cell(sent.get(cell, []))).reached(int(s.wait_expected[wait]), int(s.wait_comparison[wait]))
+                    at = cells.setdefault(cell, _Cell(sent.get(cell, []))).reached(
+                        int(s.wait_expected[wait]), int(s.wait_comparison[wait])
+                    )
                     result[position][wait] = max(0, at - task.device_ns * PS)
         return result
 
-    # --- links -------------------------------------------------------------------------------------------------------------
+    # --- links --------------------------------------------------------------------------------------------------------
 
     def _alone(self, signals: Signals) -> Words:
         """Time of every remote transfer on an idle link: staged through one core's memory."""
         link = self.chip.link
         return np.rint(PS * (link.staged_ns.value + signals.remote_bytes / link.staged_gbps.value)).astype(np.int64)
 
-    def _shared(self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]], work: list[Words]) -> list[Words]:
+    def _shared(
+        self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]], work: list[Words]
+    ) -> list[Words]:
         """Times with the links shared: the transfers of one direction of a link get equal parts of it."""
         links: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
         for position, task in enumerate(tasks):
@@ -208,8 +223,8 @@ class _Cell:
 
     def __init__(self, arrivals: list[tuple[int, int, int, int]]):
         self._arrivals = arrivals
-        self._base, self._from = 0, 0     # value before the arrivals not yet overwritten, and the first of them
-        self._seen = 0                    # arrivals that a wait has already needed
+        self._base, self._from = 0, 0  # value before the arrivals not yet overwritten, and the first of them
+        self._seen = 0  # arrivals that a wait has already needed
         self._sums: list[int] | None = None
 
     def change(self, value: int, sets: int) -> None:
@@ -222,12 +237,15 @@ class _Cell:
     def reached(self, expected: int, comparison: int) -> int:
         """When the cell is first what a wait expects (ps); the last arrival when it never is."""
         if self._sums is None:
-            self._sums = _running(self._arrivals[self._from:])
+            self._sums = _running(self._arrivals[self._from :])
         goal = expected - self._base
         if comparison != EQUAL and self._plain():
             count = bisect.bisect_left(self._sums, goal)
         else:
-            count = next((k for k, total in enumerate(self._sums) if self._matches(total, goal, k, comparison)), len(self._sums) - 1)
+            count = next(
+                (k for k, total in enumerate(self._sums) if self._matches(total, goal, k, comparison)),
+                len(self._sums) - 1,
+            )
         count = min(count, len(self._sums) - 1)
         self._seen = max(self._seen, self._from + count)
         return self._arrivals[self._from + count - 1][0] if count else 0
@@ -237,7 +255,11 @@ class _Cell:
 
     def _matches(self, total: int, goal: int, count: int, comparison: int) -> bool:
         last = self._arrivals[self._from + count - 1] if count else None
-        value = total if last is None or not any(a[3] for a in self._arrivals[self._from:self._from + count]) else total - self._base
+        value = (
+            total
+            if last is None or not any(a[3] for a in self._arrivals[self._from : self._from + count])
+            else total - self._base
+        )
         return value == goal if comparison == EQUAL else value >= goal
 
 

@@ -26,8 +26,14 @@ class Crew:
     """One process per chip and per sub-worker slot; ``broken`` says what happened to one that is gone."""
 
     def __init__(
-        self, platform: str, device_ids: Sequence[int], runtime: str, tasks: Sequence[ChipTask],
-        sub_workers: Mapping[str, SubWorker], sub_count: int, timeout_s: float | None,
+        self,
+        platform: str,
+        device_ids: Sequence[int],
+        runtime: str,
+        tasks: Sequence[ChipTask],
+        sub_workers: Mapping[str, SubWorker],
+        sub_count: int,
+        timeout_s: float | None,
     ):
         self.platform: Platform = find_platform(platform)
         self.device_ids = tuple(device_ids)
@@ -56,7 +62,9 @@ class Crew:
         self._regions.append(region)
         return region
 
-    def _start(self, runtime: str, tasks: Sequence[ChipTask], sub_workers: Mapping[str, SubWorker], sub_count: int) -> None:
+    def _start(
+        self, runtime: str, tasks: Sequence[ChipTask], sub_workers: Mapping[str, SubWorker], sub_count: int
+    ) -> None:
         from pypto.runtime.ranks_chip import ChipMain, ChipSetup
 
         callables = tuple(task.callable for task in tasks)

@@ -1,4 +1,4 @@
-"""What a host orchestration works with: host tensors, windows, and the dispatches it records (spec distributed 1.5 to 1.9).
+"""What a host orchestration works with: tensors, windows, and the dispatches it records (spec distributed 1.5).
 
 The orchestration runs first and records every dispatch with what it depends on; then the run executes them.
 """
@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-
 
 from pypto.ir.dtype import DataType
 from pypto.runtime.device_tensor import DeviceTensor
@@ -42,18 +41,28 @@ class HostTensor:
     def part(self, offsets: Sequence[int], shape: Sequence[int], dropped: Sequence[int]) -> HostTensor:
         """The window at ``offsets``; the axes in ``dropped`` go."""
         if self.worker is not None:
-            raise TypeError(f"'{self.name}' is a DeviceTensor on worker {self.worker} and is not subscriptable; pass a StackedDeviceTensor")
+            raise TypeError(
+                f"'{self.name}' is a DeviceTensor on worker {self.worker} and is not subscriptable; "
+                f"pass a StackedDeviceTensor"
+            )
         self._check(offsets, shape)
         address = self.address + sum(o * s for o, s in zip(offsets, self.strides)) * self.dtype.get_byte()
         kept = [a for a in range(len(shape)) if a not in dropped]
         return HostTensor(
-            self.name, address, tuple(shape[a] for a in kept), tuple(self.strides[a] for a in kept), self.dtype, self.buffer
+            self.name,
+            address,
+            tuple(shape[a] for a in kept),
+            tuple(self.strides[a] for a in kept),
+            self.dtype,
+            self.buffer,
         )
 
     def _check(self, offsets: Sequence[int], shape: Sequence[int]) -> None:
         for axis, (offset, size, extent) in enumerate(zip(offsets, shape, self.shape)):
             if offset < 0 or offset + size > extent:
-                raise IndexError(f"'{self.name}'[{offset}:{offset + size}] is outside its extent {extent} (axis {axis})")
+                raise IndexError(
+                    f"'{self.name}'[{offset}:{offset + size}] is outside its extent {extent} (axis {axis})"
+                )
 
     def reshape(self, shape: Sequence[int]) -> HostTensor:
         """The same elements under another shape."""
@@ -66,7 +75,10 @@ class HostTensor:
         """``ValueError`` unless the elements follow each other."""
         expected = row_major(self.shape)
         if any(e != s for e, s, n in zip(expected, self.strides, self.shape) if n != 1):
-            raise ValueError(f"{what} takes a contiguous tensor; this part of '{self.name}' has shape {self.shape} and strides {self.strides}")
+            raise ValueError(
+                f"{what} takes a contiguous tensor; this part of '{self.name}' "
+                f"has shape {self.shape} and strides {self.strides}"
+            )
 
 
 @dataclass(frozen=True)
@@ -85,12 +97,20 @@ class HostStack:
         """Row ``offsets[0]``, whole."""
         rest = tuple(shape[1:]) != self.shape[1:] or any(offsets[1:])
         if shape[0] != 1 or rest:
-            raise ValueError(f"only whole shards of '{self.name}' can be taken, got offsets {tuple(offsets)} and shape {tuple(shape)}")
+            raise ValueError(
+                f"only whole shards of '{self.name}' can be taken, "
+                f"got offsets {tuple(offsets)} and shape {tuple(shape)}"
+            )
         index = int(offsets[0])
         shard = self.stack[index]
         extents = tuple(e for axis, e in enumerate(shape) if axis not in dropped)
         return HostTensor(
-            f"{self.name}[{index}]", shard.data_ptr, extents, row_major(extents), self.dtype, ("device", shard.data_ptr),
+            f"{self.name}[{index}]",
+            shard.data_ptr,
+            extents,
+            row_major(extents),
+            self.dtype,
+            ("device", shard.data_ptr),
             self.stack.worker_ids[index],
         )
 
@@ -143,7 +163,7 @@ class HostRun:
     _placed: int = 0
     _created: int = 0
 
-    # --- names the driver uses ---------------------------------------------------------------------------------------------
+    # --- names the driver uses ----------------------------------------------------------------------------------------
 
     def domain(self, name: str, members: Sequence[int] | None, buffers: Mapping[str, int]) -> None:
         """Open a communication domain: its windows are zero on every member."""
@@ -163,7 +183,9 @@ class HostRun:
         domain = next(d for d in self.domains.values() if buffer in d.offsets)
         needed, have = math.prod(shape) * kind.get_byte(), domain.sizes[buffer]
         if needed > have:
-            raise ValueError(f"a window of shape {tuple(shape)} needs {needed} bytes per rank; buffer '{buffer}' has {have}")
+            raise ValueError(
+                f"a window of shape {tuple(shape)} needs {needed} bytes per rank; buffer '{buffer}' has {have}"
+            )
         return HostWindow(buffer, domain, tuple(shape), kind)
 
     def context(self, window: HostWindow) -> HostWindow:
@@ -208,19 +230,23 @@ class HostRun:
             if isinstance(value, HostTensor):
                 value.need_contiguous(f"sub-worker {name}")
                 if value.worker is not None:
-                    raise TypeError(f"sub-worker {name} cannot read '{value.name}', which is resident on worker {value.worker}")
+                    raise TypeError(
+                        f"sub-worker {name} cannot read '{value.name}', which is resident on worker {value.worker}"
+                    )
                 self._order(number, value.buffer, direction, after)
         self.tasks.append(Task(number, SUB, -1, name, list(arguments), after))
         return arguments
 
-    # --- checks ------------------------------------------------------------------------------------------------------------
+    # --- checks -------------------------------------------------------------------------------------------------------
 
     def _rank(self, device: Any, name: str, place: str) -> int:
         if device is None:
             self._placed += 1
             return (self._placed - 1) % self.world_size if self.round_robin else 0
         if not 0 <= device < self.world_size:
-            raise ValueError(f"{name} is dispatched to device={device}; ranks are 0 to {self.world_size - 1}\nat {place}")
+            raise ValueError(
+                f"{name} is dispatched to device={device}; ranks are 0 to {self.world_size - 1}\nat {place}"
+            )
         return int(device)
 
     def _argument(self, task: ChipTask, slot: Any, value: Any, rank: int, place: str) -> Any:
@@ -232,7 +258,8 @@ class HostRun:
         if isinstance(value, HostWindow):
             if rank not in value.domain.ranks:
                 raise ValueError(
-                    f"{what} is a window of {value.domain.name}, whose ranks are {list(value.domain.ranks)}; it goes to rank {rank}\nat {place}"
+                    f"{what} is a window of {value.domain.name}, whose ranks are {list(value.domain.ranks)}; "
+                    f"it goes to rank {rank}\nat {place}"
                 )
             return value
         if value.worker is not None and value.worker != rank:
@@ -262,7 +289,9 @@ def host_argument(name: str, value: Any, dtype: DataType, worker_of: Any) -> Any
         return HostStack(name, value, dtype)
     if isinstance(value, DeviceTensor):
         shape = tuple(value.shape)
-        return HostTensor(name, value.data_ptr, shape, row_major(shape), dtype, ("device", value.data_ptr), worker_of(value))
+        return HostTensor(
+            name, value.data_ptr, shape, row_major(shape), dtype, ("device", value.data_ptr), worker_of(value)
+        )
     if hasattr(value, "data_ptr"):
         shape = tuple(value.shape)
         storage = value.untyped_storage().data_ptr()

@@ -37,7 +37,9 @@ class InheritedMemory:
     def check(self, place: str, tensor: Any) -> None:
         """``TypeError`` unless the ranks see the memory of ``tensor``."""
         if tensor.device.type != "cpu" or not tensor.is_shared():
-            raise TypeError(f"{place} {_RULE}: call .share_memory_() on it before the worker is opened, and reuse it in place")
+            raise TypeError(
+                f"{place} {_RULE}: call .share_memory_() on it before the worker is opened, and reuse it in place"
+            )
         key = (tensor.data_ptr(), tensor.nbytes)
         if key in self._kept or tensor.nbytes == 0:
             return
@@ -45,7 +47,8 @@ class InheritedMemory:
         then = _find(self._mappings, self._starts, key[0])
         if now is None or then is None or now.file != then.file or not then.shared or key[0] + key[1] > then.last:
             raise TypeError(
-                f"{place} {_RULE}: it was shared after the ranks were started, which cannot see it; call .share_memory_() "
+                f"{place} {_RULE}: it was shared after the ranks were started, which cannot see it; "
+                f"call .share_memory_() "
                 "before the worker is opened"
             )
         self._kept[key] = tensor.untyped_storage()

@@ -20,7 +20,9 @@ def run_once(compiled: DistributedCompiledProgram, args: Sequence[Any], config: 
     slots = tuple(make_slot(i, p) for i, p in enumerate(compiled.param_infos))
     required = [s.name for s in compiled.sub_workers if s.required]
     if required:
-        raise ValueError(f"sub-workers {required} have no body; a one-shot call cannot take callbacks, use prepare(callbacks=...)")
+        raise ValueError(
+            f"sub-workers {required} have no body; a one-shot call cannot take callbacks, use prepare(callbacks=...)"
+        )
     values, returned = _complete(compiled, slots, list(args))
     for slot, value in zip(slots, values):
         if slot.is_tensor:
@@ -33,7 +35,9 @@ def run_once(compiled: DistributedCompiledProgram, args: Sequence[Any], config: 
     return results[0] if len(results) == 1 else results
 
 
-def _complete(compiled: DistributedCompiledProgram, slots: tuple[Slot, ...], args: list[Any]) -> tuple[list[Any], tuple[int, ...]]:
+def _complete(
+    compiled: DistributedCompiledProgram, slots: tuple[Slot, ...], args: list[Any]
+) -> tuple[list[Any], tuple[int, ...]]:
     outputs = compiled.output_indices
     if len(args) == len(slots):
         return args, ()
@@ -58,7 +62,8 @@ def _share(slot: Slot, value: Any) -> None:
     for kind, maker in ((DeviceTensor, "alloc_tensor"), (StackedDeviceTensor, "alloc_stacked_tensor")):
         if isinstance(value, kind):
             raise TypeError(
-                f"{slot.place} is a {kind.__name__}, which belongs to a prepared worker: use compiled.prepare() and worker.{maker}"
+                f"{slot.place} is a {kind.__name__}, which belongs to a prepared worker: "
+                f"use compiled.prepare() and worker.{maker}"
             )
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{slot.place}: one-shot calls only support host torch.Tensor, got {type(value).__name__}")

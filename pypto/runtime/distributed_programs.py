@@ -59,7 +59,10 @@ class HostProgram:
     def chip_task(self, name: str) -> ChipTask:
         """The chip program called ``name``."""
         if name not in self.tasks:
-            raise ValueError(f"{self.compiled}: the driver dispatches {name!r}; there are {', '.join(self.tasks) or 'no chip programs'}")
+            raise ValueError(
+                f"{self.compiled}: the driver dispatches {name!r}; "
+                f"there are {', '.join(self.tasks) or 'no chip programs'}"
+            )
         return self.tasks[name]
 
     def sub_directions(self, name: str) -> list[str]:
@@ -110,10 +113,10 @@ def _driver(path: Path) -> Callable[..., Any]:
     entry = next((v for v in names.values() if getattr(v, "_pypto_distributed_entry", False)), None)
     if entry is None:
         raise ValueError(f"{path} has no host entry; compile the program again")
-    return entry  # type: ignore[no-any-return]
+    return entry
 
 
-# --- sub-workers --------------------------------------------------------------------------------------------------------
+# --- sub-workers ------------------------------------------------------------------------------------------------------
 
 
 def bind_sub_workers(programs: Sequence[HostProgram], callbacks: Mapping[str, Any]) -> dict[str, SubWorker]:
@@ -124,7 +127,9 @@ def bind_sub_workers(programs: Sequence[HostProgram], callbacks: Mapping[str, An
         raise ValueError(f"runtime-bound callbacks {missing} must be supplied via callbacks={{name: function}}")
     unknown = sorted(n for n in callbacks if n not in sources)
     if unknown:
-        raise ValueError(f"callbacks {unknown} are not sub-workers of any prepared program; there are {sorted(sources) or 'none'}")
+        raise ValueError(
+            f"callbacks {unknown} are not sub-workers of any prepared program; there are {sorted(sources) or 'none'}"
+        )
     for name, function in callbacks.items():
         _check_callback(name, function)
     bound = {n: SubWorker(n, f, True) for n, f in callbacks.items()}
@@ -157,4 +162,4 @@ def _from_text(source: SubWorkerSource) -> Callable[..., Any]:
         argument.annotation = None
     names: dict[str, Any] = {"torch": torch}
     exec(compile(ast.Module([tree], []), f"<sub-worker {source.name}>", "exec"), names)
-    return names[source.name]  # type: ignore[no-any-return]
+    return names[source.name]

@@ -43,16 +43,26 @@ def _kinds(program: ProgramRecord) -> Words:
 
 def _collect(recording: Recording, table: Words, arguments: Sequence[Any]) -> Signals:
     row, kind = table[:, 0], table[:, 1]
-    report = recording.trace[:, TRACE_REPORT:TRACE_REPORT + 4]
+    report = recording.trace[:, TRACE_REPORT : TRACE_REPORT + 4]
     notify, wait = row[kind == 1], row[kind == 2]
     remote = row[kind >= 3]
     spoken = kind <= 2
     order = np.where(kind[spoken] == 1, np.cumsum(kind[spoken] == 1) - 1, -np.cumsum(kind[spoken] == 2))
     return Signals(
-        notify_row=notify, notify_cell=report[notify, 0], notify_rank=report[notify, 1], notify_value=report[notify, 2],
-        notify_sets=report[notify, 3], wait_row=wait, wait_cell=report[wait, 0], wait_expected=report[wait, 2],
-        wait_comparison=report[wait, 3], order=order, remote_row=remote, remote_peer=_peers(recording, remote, arguments),
-        remote_bytes=report[remote, 1] * report[remote, 2], remote_writes=(kind[kind >= 3] == 4).astype(np.int64),
+        notify_row=notify,
+        notify_cell=report[notify, 0],
+        notify_rank=report[notify, 1],
+        notify_value=report[notify, 2],
+        notify_sets=report[notify, 3],
+        wait_row=wait,
+        wait_cell=report[wait, 0],
+        wait_expected=report[wait, 2],
+        wait_comparison=report[wait, 3],
+        order=order,
+        remote_row=remote,
+        remote_peer=_peers(recording, remote, arguments),
+        remote_bytes=report[remote, 1] * report[remote, 2],
+        remote_writes=(kind[kind >= 3] == 4).astype(np.int64),
     )
 
 
@@ -62,13 +72,13 @@ def _peers(recording: Recording, rows: Words, arguments: Sequence[Any]) -> Words
     address = recording.trace[rows, TRACE_REPORT]
     windows = [a for a in arguments if getattr(a, "context", 0)]
     first = _plain_allocations(arguments)
-    for window, stable in zip(windows, recording.allocations[first:first + len(windows), 1].tolist()):
+    for window, stable in zip(windows, recording.allocations[first : first + len(windows), 1].tolist()):
         record = memory_view(window.context, 8 * CTX_WORDS).view(np.int64)
         ranks, stride, base = int(record[CTX_RANKS]), int(record[CTX_STRIDE]), int(record[CTX_BASE])
         inside = window.address - base  # of the own window among those of all ranks
         position = address - stable + inside
         mine = (position >= 0) & (position < ranks * stride) & (peers < 0)
-        world = record[CTX_WORLD:CTX_WORLD + ranks]
+        world = record[CTX_WORLD : CTX_WORLD + ranks]
         peers[mine] = world[position[mine] // stride]
     return peers
 

@@ -1,4 +1,4 @@
-"""The times of runs as markers: the parent's ``node.*`` spans, and when the launches of every rank start (spec profiling 1.6)."""
+"""The times of runs as markers: the parent's ``node.*`` spans, and when every launch starts (spec profiling 1.6)."""
 
 from __future__ import annotations
 
@@ -68,8 +68,15 @@ class RunClock:
         times = self.times
         order = {t.number: i for i, t in enumerate(tasks)}
         clocked = [
-            ClockedTask(t.number, t.target, tuple(sorted(t.after)), times.run_ns + times.task_ns * (order[t.number] + 1), done[t.number])
-            for t in tasks if t.kind == CHIP
+            ClockedTask(
+                t.number,
+                t.target,
+                tuple(sorted(t.after)),
+                times.run_ns + times.task_ns * (order[t.number] + 1),
+                done[t.number],
+            )
+            for t in tasks
+            if t.kind == CHIP
         ]
         times.ranks.settle(clocked, self._ask)
         self._release(clocked)
@@ -109,7 +116,7 @@ class RunClock:
     def _measured(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> dict[int, tuple[int, int]]:
         return {t.number: (self.built_ns, done[t.number].finished_ns) for t in tasks if t.kind == CHIP}
 
-    # --- markers -----------------------------------------------------------------------------------------------------------
+    # --- markers ------------------------------------------------------------------------------------------------------
 
     def _write(self, tasks: Sequence[Task], spans: Mapping[int, tuple[int, int]], run: int) -> None:
         times = self.times
@@ -124,19 +131,46 @@ class RunClock:
             )
             hid = _task_hid(task)
             frame = times.hop_ns // _FRAME_SHARE if times.clock.modelled else 0
-            submit = self.start_ns + times.run_ns + times.task_ns * task.number if times.clock.modelled else self.start_ns
-            markers.write_spans(Launch(run, hid), [
-                Span("node.frame_submit", 0, first - times.hop_ns if times.clock.modelled else first, frame, f"{identity} role=worker"),
-                Span("node.dispatch", 0, first - times.hop_ns if times.clock.modelled else first, frame,
-                     f"{identity} role=scheduler slot_id=0 generation={run}"),
-                Span("node.submit", 0, submit, times.task_ns if times.clock.modelled else 0,
-                     f"run_id={run} task_slot={task.number} group_index=0 group_size=1 worker_id={task.target} role=facade"),
-                Span("node.complete", 0, last, 0, f"{identity} role=worker outcome=0"),
-            ], written_ns=now)
-        markers.write_spans(Launch(run, "0"), [
-            Span("node.graph_build", 0, self.start_ns, self.built_ns - self.start_ns, f"run_id={run} role=facade"),
-            Span("node.post_fence_retirement", 0, now, 0, f"run_id={run} slot_id=0 generation={run} role=facade"),
-        ], written_ns=now)
+            submit = (
+                self.start_ns + times.run_ns + times.task_ns * task.number if times.clock.modelled else self.start_ns
+            )
+            markers.write_spans(
+                Launch(run, hid),
+                [
+                    Span(
+                        "node.frame_submit",
+                        0,
+                        first - times.hop_ns if times.clock.modelled else first,
+                        frame,
+                        f"{identity} role=worker",
+                    ),
+                    Span(
+                        "node.dispatch",
+                        0,
+                        first - times.hop_ns if times.clock.modelled else first,
+                        frame,
+                        f"{identity} role=scheduler slot_id=0 generation={run}",
+                    ),
+                    Span(
+                        "node.submit",
+                        0,
+                        submit,
+                        times.task_ns if times.clock.modelled else 0,
+                        f"run_id={run} task_slot={task.number} group_index=0 group_size=1 "
+                        f"worker_id={task.target} role=facade",
+                    ),
+                    Span("node.complete", 0, last, 0, f"{identity} role=worker outcome=0"),
+                ],
+                written_ns=now,
+            )
+        markers.write_spans(
+            Launch(run, "0"),
+            [
+                Span("node.graph_build", 0, self.start_ns, self.built_ns - self.start_ns, f"run_id={run} role=facade"),
+                Span("node.post_fence_retirement", 0, now, 0, f"run_id={run} slot_id=0 generation={run} role=facade"),
+            ],
+            written_ns=now,
+        )
 
 
 def _task_hid(task: Task) -> str:

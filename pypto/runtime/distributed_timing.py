@@ -85,7 +85,9 @@ class ChipTiming:
             after, signals = state.copy(), launch.signals
             told = np.zeros(len(launch.recording.trace), np.int64)
             told[signals.wait_row], told[signals.remote_row] = until, work
-            timeline, start, end = time_ranks(launch.recording, timing_memo(self._chip_name, launch.sizing).chip, after, told)
+            timeline, start, end = time_ranks(
+                launch.recording, timing_memo(self._chip_name, launch.sizing).chip, after, told
+            )
             found = (timeline, after, end[signals.notify_row], start[signals.remote_row])
             if len(self._memo) >= CAPACITY:
                 self._memo.popitem(last=False)

@@ -46,6 +46,11 @@ class Windows:
         self._known: dict[tuple[int, str], Domain] = {}
         self._opened = 0
 
+    @property
+    def kept(self) -> bool:
+        """Whether a run finds what the run before left."""
+        return self._persistent and not self._resets
+
     def open(self, program: int, name: str, ranks: Sequence[int], buffers: Mapping[str, int]) -> Domain:
         """The domain ``name`` of ``program`` for one run."""
         key, members, sizes = (program, name), tuple(ranks), dict(buffers)
@@ -57,7 +62,10 @@ class Windows:
         found = self._known.get(key)
         if found is not None and (found.ranks, found.sizes) != (members, sizes):
             if self._persistent:
-                raise ValueError(f"{name} changed from {found.sizes} on {list(found.ranks)} to {sizes} on {list(members)}; persistent windows keep their size")
+                raise ValueError(
+                    f"{name} changed from {found.sizes} on {list(found.ranks)} to {sizes} on {list(members)}; "
+                    f"persistent windows keep their size"
+                )
             self._release(found)
             found = None
         if found is None:
@@ -84,7 +92,7 @@ class Windows:
         words[:] = -1
         words[CTX_RANK], words[CTX_RANKS], words[CTX_STRIDE], words[CTX_BASE] = position, len(members), stride, base
         words[CTX_DOMAIN] = number
-        words[CTX_WORLD:CTX_WORLD + len(members)] = members
+        words[CTX_WORLD : CTX_WORLD + len(members)] = members
         return address
 
     def _release(self, domain: Domain) -> None:

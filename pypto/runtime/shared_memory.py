@@ -7,6 +7,7 @@ are first touched, so a region may be far larger than what is used of it.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import ctypes
 import mmap
 from typing import Final
@@ -85,7 +86,5 @@ class SharedRegion:
         self._anchor = None
         if self._map is not None:
             mapped, self._map = self._map, None
-            try:
+            with contextlib.suppress(BufferError):  # a view is still alive: the mapping goes when the last one does
                 mapped.close()
-            except BufferError:  # a view is still alive: the mapping goes when the last one does
-                pass

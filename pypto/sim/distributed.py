@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from numba import extending, types
 
 from pypto.sim import layout, opcodes
 from pypto.sim.kernels.compilation import kernel_code
@@ -34,6 +33,7 @@ CONTEXT_SHIFT: Final = 8  # the flags word of a tensor descriptor holds the addr
 DOMAIN_SHIFT: Final = 44  # a cell is named by domain << DOMAIN_SHIFT | byte offset in the window
 
 EQUAL, REACHED, REACHED_UNSIGNED = 0, 1, 2
+intrinsic: Any = extending.intrinsic
 
 
 def _pointer(builder: Any, address: Any) -> Any:

@@ -33,8 +33,10 @@ def _peer_view(emitter: Emitter, instruction: Instruction) -> None:
     target = emitter.symbol(instruction, 0, TensorRegister, "a tensor register")
     source = emitter.symbol(instruction, 1, TENSORS, "a tensor")
     assert isinstance(source, (TensorRegister, TensorParameter))
-    if rank_of(target) != rank_of(source) or target.dtype != source.dtype:  # type: ignore[union-attr]
-        emitter.complain(f"%{target.name} differs in rank or dtype from %{source.name}", instruction.operand_position(0))
+    if rank_of(target) != rank_of(source) or target.dtype != source.dtype:
+        emitter.complain(
+            f"%{target.name} differs in rank or dtype from %{source.name}", instruction.operand_position(0)
+        )
     peer = emitter.integer(instruction, instruction.operands[2], instruction.operand_position(2))
     emitter.emit(
         op.PEER_VIEW, emitter.offsets[target.name], emitter.offsets[source.name], peer, emitter.index_of(instruction)
@@ -42,7 +44,10 @@ def _peer_view(emitter: Emitter, instruction: Instruction) -> None:
 
 
 RANK_INSTRUCTIONS: Final[Mapping[str, Callable[[Emitter, Instruction], None]]] = {
-    "commctx": _context, "commrank": _context_word, "commsize": _context_word, "peerview": _peer_view,
+    "commctx": _context,
+    "commrank": _context_word,
+    "commsize": _context_word,
+    "peerview": _peer_view,
 }
 SIGNALS: Final = ("notify", "signal_wait", "signal_defer")
 
@@ -51,9 +56,11 @@ def emit_signal(emitter: Emitter, instruction: Instruction, attributes: Mapping[
     """Code of ``notify``, ``signal_wait`` and ``signal_defer``; the machine runs them itself."""
     name = instruction.mnemonic
     tensor = emitter.symbol(instruction, 0, TENSORS, "a tensor")
-    if tensor.dtype != "int32":  # type: ignore[union-attr]
-        emitter.complain(f"signal cells are int32; %{tensor.name} holds {tensor.dtype}", instruction.operand_position(0))  # type: ignore[union-attr]
-    index, rank = emitter.index_of(instruction), rank_of(tensor)  # type: ignore[arg-type]
+    if tensor.dtype != "int32":
+        emitter.complain(
+            f"signal cells are int32; %{tensor.name} holds {tensor.dtype}", instruction.operand_position(0)
+        )
+    index, rank = emitter.index_of(instruction), rank_of(tensor)
 
     def integer(position: int) -> int:
         return emitter.integer(instruction, instruction.operands[position], instruction.operand_position(position))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto.sim import opcodes as op
 from pypto.sim.crew import Channels, Seat
@@ -20,6 +20,7 @@ from pypto.sim.tasks import TaskPlan
 
 if TYPE_CHECKING:
     from pypto.sim.launch import Launch
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -112,7 +113,7 @@ class PendingTasks:
         while self.tasks:
             self._step()
 
-    # --- progress --------------------------------------------------------------------------------------------------------
+    # --- progress -----------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
         """Let everything go on that can; sleep when nothing can."""
@@ -156,7 +157,9 @@ class PendingTasks:
                     holder = self._free.pop() if self._free else self.launch.workspace.new_core()
                     entry.cores.append(holder)
                     frame = holder.frames([member.program])[0]
-                    frame.start(member.places, entry.values, entry.next_block, entry.blocks, core, record=self.launch.record)
+                    frame.start(
+                        member.places, entry.values, entry.next_block, entry.blocks, core, record=self.launch.record
+                    )
                     frame.words[op.CHANNELS] = channels.clusters[0].ctypes.data
                     entry.running.append(Seat(frame, entry.next_block, core, Trace()))
             entry.next_block += 1
@@ -192,7 +195,7 @@ class PendingTasks:
                 return True
             moved = True
 
-    # --- the other ranks -------------------------------------------------------------------------------------------------
+    # --- the other ranks ----------------------------------------------------------------------------------------------
 
     def _wake(self, rank: int) -> None:
         if self.exchange is not None:
@@ -206,8 +209,15 @@ class PendingTasks:
         blocked = [(entry, seat) for entry in self.tasks.values() for seat in entry.running]
         waits = [w for entry, seat in blocked if (w := self._waiting(entry, seat)) is not None]
         if self.exchange is None or not waits:
-            raise DeadlockError("\n".join(["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]))
-        self.exchange.sleep([Waiting(w.address, w.expected, w.comparison, w.text + "".join(f"\n{s}" for s in self._starved())) for w in waits])
+            raise DeadlockError(
+                "\n".join(["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()])
+            )
+        self.exchange.sleep(
+            [
+                Waiting(w.address, w.expected, w.comparison, w.text + "".join(f"\n{s}" for s in self._starved()))
+                for w in waits
+            ]
+        )
 
     def _waiting(self, entry: SetAside, seat: Seat) -> Waiting | None:
         if _mnemonic(seat) not in ("signal_wait", "signal_defer"):
@@ -224,7 +234,7 @@ class PendingTasks:
         names = ", ".join(dict.fromkeys(entry.plan.request.kernel for entry in ready))
         return [f"  {names} cannot start: blocked waits hold every core; use pld.system.defer_wait"]
 
-    # --- recording -------------------------------------------------------------------------------------------------------
+    # --- recording ----------------------------------------------------------------------------------------------------
 
     def _record(self, entry: SetAside) -> None:
         trace, recorder = self.launch.workspace.trace, self.launch.recorder
@@ -269,7 +279,7 @@ def _describe(blocked: tuple[SetAside, Seat]) -> str:
 
 def _cell(seat: Seat, index: int) -> tuple[str, str]:
     statement = seat.frame.program.statements[index]
-    operands = getattr(statement, "operands", ())
+    operands: Any = getattr(statement, "operands", ())
     offsets = seat.frame.program.offsets
     indices = [item if isinstance(item, int) else int(seat.frame.words[offsets[item.name]]) for item in operands[1]]
     return operands[0].name, ", ".join(map(str, indices))

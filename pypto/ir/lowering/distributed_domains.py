@@ -30,7 +30,7 @@ class Domains:
         self.function = function
         self.sizes: dict[str, Any] = {}
         self.spans: dict[str, Any] = {}
-        self.viewed: dict[str, str] = {}                     # variable of a window -> buffer
+        self.viewed: dict[str, str] = {}  # variable of a window -> buffer
         self.devices: dict[str, set[int] | str] = {}
         self._loops: list[ir.For] = []
         self._calls: list[tuple[ir.FunctionCall, tuple[ir.For, ...]]] = []
@@ -45,10 +45,13 @@ class Domains:
         domains: list[Domain] = []
         for name, size in self.sizes.items():
             if name not in self.viewed.values():
-                raise CompileError(f"window buffer {name!r} is a dead allocation: no pld.window views it", self.spans[name])
+                raise CompileError(
+                    f"window buffer {name!r} is a dead allocation: no pld.window views it", self.spans[name]
+                )
             if name not in self.devices:
                 raise CompileError(
-                    f"window buffer {name!r} is not consumed by any chip_orch dispatch with device=", self.spans[name],
+                    f"window buffer {name!r} is not consumed by any chip_orch dispatch with device=",
+                    self.spans[name],
                     "a collective over it alone has no inferred comm-domain coverage",
                 )
             devices = self.devices[name]
@@ -60,7 +63,10 @@ class Domains:
             found.buffers[name] = size
         for domain in domains:
             if domain.members is not None and len(domain.members) > MAX_DOMAIN_RANKS:
-                raise CompileError(f"{domain.name} has {len(domain.members)} ranks; a domain has at most {MAX_DOMAIN_RANKS}", self.function.span)
+                raise CompileError(
+                    f"{domain.name} has {len(domain.members)} ranks; a domain has at most {MAX_DOMAIN_RANKS}",
+                    self.function.span,
+                )
         return domains
 
     @staticmethod
@@ -71,12 +77,16 @@ class Domains:
         buffer = found.buffer_of(window)
         return next(d.name for d in domains if buffer in d.buffers)
 
-    # --- walking -----------------------------------------------------------------------------------------------------------
+    # --- walking ------------------------------------------------------------------------------------------------------
 
     def _visit(self, body: list[ir.Stmt]) -> None:
         for stmt in body:
             if isinstance(stmt, ir.While):
-                raise CompileError("a HOST orchestrator has no while loop", stmt.span, "loop with pl.range, or inside a lower-level function")
+                raise CompileError(
+                    "a HOST orchestrator has no while loop",
+                    stmt.span,
+                    "loop with pl.range, or inside a lower-level function",
+                )
             if isinstance(stmt, ir.Assign):
                 self._assign(stmt)
             elif isinstance(stmt, ir.TupleAssign) and isinstance(stmt.value, ir.FunctionCall):
@@ -122,7 +132,8 @@ class Domains:
         want = _known_bytes((*shape, call.arguments["dtype"].get_byte()))
         if have is not None and want is not None and want > have:
             raise CompileError(
-                f"a window of shape {list(map(str, shape))} needs {want} bytes per rank; buffer {buffer!r} has {have}", stmt.span,
+                f"a window of shape {list(map(str, shape))} needs {want} bytes per rank; buffer {buffer!r} has {have}",
+                stmt.span,
                 "an integer without dtype= is a number of bytes, not of elements or ranks",
             )
 
@@ -134,11 +145,13 @@ class Domains:
             buffer = value.arguments["buf"]
             return buffer.name if isinstance(buffer, ir.Var) else None
         if isinstance(value, ir.Call):
-            operands = [v for v in value.arguments.values() if isinstance(v, ir.Expr) and isinstance(v.type, ir.TensorType)]
+            operands = [
+                v for v in value.arguments.values() if isinstance(v, ir.Expr) and isinstance(v.type, ir.TensorType)
+            ]
             return self.buffer_of(operands[0]) if operands else None
         return None
 
-    # --- devices -----------------------------------------------------------------------------------------------------------
+    # --- devices ------------------------------------------------------------------------------------------------------
 
     def _attach(self, call: ir.FunctionCall, loops: tuple[ir.For, ...]) -> None:
         buffers = [b for a in call.args if (b := self.buffer_of(a)) is not None]
@@ -147,7 +160,8 @@ class Domains:
         if "device" not in call.attrs:
             if buffers:
                 raise CompileError(
-                    f"window buffer {buffers[0]!r} is not consumed by any chip_orch dispatch: {call.callee!r} is called without device=",
+                    f"window buffer {buffers[0]!r} is not consumed by any chip_orch dispatch: "
+                    f"{call.callee!r} is called without device=",
                     call.span,
                 )
             return
@@ -175,7 +189,9 @@ class Domains:
             raise CompileError("device= must be ConstInt or the induction var of pl.range", call.span)
         loop = next((item for item in loops if item.var.name == device.name), None)
         if loop is None:
-            raise CompileError(f"device={device.name} is not the induction variable of an enclosing pl.range", call.span)
+            raise CompileError(
+                f"device={device.name} is not the induction variable of an enclosing pl.range", call.span
+            )
         start, step, stop = ir.as_dim(loop.start), ir.as_dim(loop.step), self._resolved(loop.stop)
         if step != 1 or not isinstance(start, int) or start < 0:
             raise CompileError("a dispatch loop starts at a non-negative constant and has step 1", loop.span)
@@ -203,7 +219,8 @@ class Domains:
             known = next((self.devices[b] for b in buffers if b in self.devices), None)
             if known is None:
                 raise CompileError(
-                    f"{call.callee}: barrier signal buffer has no inferred comm-domain coverage; pass one of its windows to a device= dispatch",
+                    f"{call.callee}: barrier signal buffer has no inferred comm-domain coverage; "
+                    f"pass one of its windows to a device= dispatch",
                     call.span,
                 )
             if len(set(buffers)) != len(buffers):

@@ -27,8 +27,12 @@ class HostLowering:
     def run(self) -> str:
         """The module text."""
         names = [identifier(p.name) for p in self.function.params]
-        self.lines = ['"""Host orchestration; generated."""', "", "",
-                      f"def {identifier(self.function.name)}({', '.join(['host', *names])}):"]
+        self.lines = [
+            '"""Host orchestration; generated."""',
+            "",
+            "",
+            f"def {identifier(self.function.name)}({', '.join(['host', *names])}):",
+        ]
         self._extents()
         for domain in self.domains:
             members = "None" if domain.members is None else repr(list(domain.members))
@@ -43,7 +47,7 @@ class HostLowering:
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
 
-    # --- extents -----------------------------------------------------------------------------------------------------------
+    # --- extents ------------------------------------------------------------------------------------------------------
 
     def _extents(self) -> None:
         """Dynamic extents, read from the parameters that have them."""
@@ -70,7 +74,7 @@ class HostLowering:
         inner = ", ".join(self._dim(e) for e in extents)
         return f"({inner},)" if len(extents) == 1 else f"({inner})"
 
-    # --- statements --------------------------------------------------------------------------------------------------------
+    # --- statements ---------------------------------------------------------------------------------------------------
 
     def _block(self, body: list[ir.Stmt]) -> None:
         before = len(self.lines)
@@ -89,8 +93,11 @@ class HostLowering:
     def _statement(self, stmt: ir.Stmt) -> None:
         handler = getattr(self, f"_on_{type(stmt).__name__.lower()}", None)
         if handler is None:
-            raise CompileError(f"{type(stmt).__name__.lower()} has no meaning in a HOST orchestrator", self.span,
-                               "move it to a lower-level function")
+            raise CompileError(
+                f"{type(stmt).__name__.lower()} has no meaning in a HOST orchestrator",
+                self.span,
+                "move it to a lower-level function",
+            )
         handler(stmt)
 
     def _on_assign(self, stmt: ir.Assign) -> None:
@@ -144,7 +151,7 @@ class HostLowering:
                 self._launch(value, [])
         self.line("return")
 
-    # --- launches ----------------------------------------------------------------------------------------------------------
+    # --- launches -----------------------------------------------------------------------------------------------------
 
     def _launch(self, call: ir.FunctionCall, targets: list[str]) -> None:
         callee = self.functions.get(call.callee)
@@ -155,14 +162,19 @@ class HostLowering:
             self._bind(targets, call, f"host.sub_worker({call.callee!r}, [{args}])", callee)
             return
         if callee.type != FunctionType.Orchestration:
-            raise CompileError(f"{call.callee!r} is not a chip orchestration and cannot be dispatched", self.span,
-                               "call the @pl.jit (Orchestration) function that launches it")
+            raise CompileError(
+                f"{call.callee!r} is not a chip orchestration and cannot be dispatched",
+                self.span,
+                "call the @pl.jit (Orchestration) function that launches it",
+            )
         where = f"{self.span.filename}:{self.span.line}"
         domain = call.attrs.get("everywhere")
         if domain is not None:
             self.line(f"for _member in host.members({self._domain_of(call)!r}):")
             self.depth += 1
-        device = "_member" if domain is not None else self.expr(call.attrs["device"]) if "device" in call.attrs else "None"
+        device = (
+            "_member" if domain is not None else self.expr(call.attrs["device"]) if "device" in call.attrs else "None"
+        )
         self._bind(targets, call, f"host.dispatch({call.callee!r}, [{args}], {device}, {where!r})", callee)
         self.depth -= domain is not None
 
@@ -177,12 +189,14 @@ class HostLowering:
             return
         returns = callee.attrs.get("returns") or call.attrs.get("returns", ())
         if len(returns) < len(targets) or any(r is None for r in returns[: len(targets)]):
-            raise CompileError(f"{call.callee!r} does not return its output parameters; declare and return them", self.span)
+            raise CompileError(
+                f"{call.callee!r} does not return its output parameters; declare and return them", self.span
+            )
         self.line(f"_results = {text}")
         for target, source in zip(targets, returns):
             self.line(f"{target} = _results[{source}]")
 
-    # --- expressions -------------------------------------------------------------------------------------------------------
+    # --- expressions --------------------------------------------------------------------------------------------------
 
     def expr(self, value: Any) -> str:
         """``value`` as Python text."""
@@ -213,7 +227,8 @@ class HostLowering:
         if call.op == "pld.system.world_size":
             return "host.world_size"
         if call.op == "pld.tensor.window":
-            return f"host.window({self._buffer(a['buf'])!r}, {self._shape(tuple(map(ir.as_dim, a['shape'])))}, {a['dtype'].to_string()!r})"
+            shape = self._shape(tuple(map(ir.as_dim, a["shape"])))
+            return f"host.window({self._buffer(a['buf'])!r}, {shape}, {a['dtype'].to_string()!r})"
         if call.op == "pld.system.get_comm_ctx":
             return f"host.context({self.expr(a['dist_tensor'])})"
         if call.op == "tensor.dim":
@@ -226,7 +241,9 @@ class HostLowering:
             return f"{self.expr(a['tensor'])}.reshape({self._shape(a['shape'])})"
         if call.op == "tensor.create":
             return self._create(call)
-        raise CompileError(f"DistributedCodegen does not support op {call.op!r}", self.span, "move it to a lower-level function")
+        raise CompileError(
+            f"DistributedCodegen does not support op {call.op!r}", self.span, "move it to a lower-level function"
+        )
 
     def _buffer(self, value: ir.Expr) -> str:
         if not isinstance(value, ir.Var):

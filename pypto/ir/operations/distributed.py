@@ -51,11 +51,12 @@ def need_region(offsets: tuple[Dim, ...], extents: tuple[Dim, ...], target: Tens
     for axis, (offset, extent, room) in enumerate(zip(offsets, extents, target.shape)):
         if dims.less(room, dims.add(offset, extent)):
             raise OperandValueError(
-                f"{phrase}: axis {axis} needs {dims.text(offset)} + {dims.text(extent)}, the target has {dims.text(room)}"
+                f"{phrase}: axis {axis} needs {dims.text(offset)} + {dims.text(extent)}, "
+                f"the target has {dims.text(room)}"
             )
 
 
-# --- ranks and contexts -------------------------------------------------------------------------------------------------
+# --- ranks and contexts -----------------------------------------------------------------------------------------------
 
 
 def _world_size() -> Type:
@@ -73,7 +74,7 @@ def _rank(ctx: OpaqueType) -> Type:
     return ScalarType(INT32)
 
 
-# --- windows ------------------------------------------------------------------------------------------------------------
+# --- windows ----------------------------------------------------------------------------------------------------------
 
 
 def _alloc_window_buffer(size: Any, *, dtype: DataType | None = None, name: str = "") -> Type:
@@ -109,7 +110,7 @@ def _window(buf: OpaqueType, shape: Dims, *, dtype: DataType) -> Type:
     return TensorType(tuple(shape), dtype, None, True)
 
 
-# --- one-sided transfers ------------------------------------------------------------------------------------------------
+# --- one-sided transfers ----------------------------------------------------------------------------------------------
 
 
 def _remote_load(
@@ -127,7 +128,9 @@ def _remote_load(
     return results.tile(shape, target.dtype, MemorySpace.Vec, valid=valid_shape)
 
 
-def _check_remote_store(source: TileType | TensorType, target: TensorType, offsets: tuple[Dim, ...], atomic: AtomicType) -> None:
+def _check_remote_store(
+    source: TileType | TensorType, target: TensorType, offsets: tuple[Dim, ...], atomic: AtomicType
+) -> None:
     need_window(target, "target")
     rank = len(target.shape)
     if rank < 2:
@@ -160,7 +163,7 @@ def _tensor_remote_store(
     return NoneType()
 
 
-# --- signals ------------------------------------------------------------------------------------------------------------
+# --- signals ----------------------------------------------------------------------------------------------------------
 
 
 def _notify(target: TensorType, peer: OffsetScalar, offsets: Dims, value: Word32, *, op: NotifyKind) -> Type:
@@ -190,21 +193,36 @@ define("pld.system.world_size", _world_size, **_SYSTEM, summary="number of ranks
 define("pld.system.get_comm_ctx", _get_comm_ctx, **_SYSTEM, summary="communication context of a window")
 define("pld.system.rank", _rank, **_SYSTEM, summary="this rank's index in its domain")
 define("pld.system.nranks", _rank, **_SYSTEM, summary="number of ranks in the domain")
-define("pld.tensor.alloc_window_buffer", _alloc_window_buffer, kind="memory", spec="distributed 2.4",
-       summary="symmetric memory on every rank of a domain; HOST only")
+define(
+    "pld.tensor.alloc_window_buffer",
+    _alloc_window_buffer,
+    kind="memory",
+    spec="distributed 2.4",
+    summary="symmetric memory on every rank of a domain; HOST only",
+)
 define("pld.tensor.window", _window, kind="memory", spec="distributed 2.4", summary="a typed view of a window buffer")
 define("pld.tile.remote_load", _remote_load, **_MEMORY, summary="a rectangle of a peer's window as a tile")
 define("pld.tile.remote_store", _tile_remote_store, **_MEMORY, summary="write or add a tile into a peer's window")
 define("pld.tensor.remote_store", _tensor_remote_store, **_MEMORY, summary="write or add a tensor into a peer's window")
 define("pld.system.notify", _notify, **_SYNC, summary="set or add to a signal cell of a peer")
 define("pld.system.wait", _wait, **_SYNC, summary="block until an own signal cell compares true")
-define("pld.system.defer_wait", _defer_wait, kind="sync", spec="distributed 2.11",
-       summary="complete the enclosing task when an own signal cell has reached a value")
+define(
+    "pld.system.defer_wait",
+    _defer_wait,
+    kind="sync",
+    spec="distributed 2.11",
+    summary="complete the enclosing task when an own signal cell has reached a value",
+)
 
 SHORT_NAMES = {
-    "world_size": "pld.system.world_size", "get_comm_ctx": "pld.system.get_comm_ctx", "rank": "pld.system.rank",
-    "nranks": "pld.system.nranks", "alloc_window_buffer": "pld.tensor.alloc_window_buffer", "window": "pld.tensor.window",
-    "remote_load": "pld.tile.remote_load", "remote_store": "pld.tile.remote_store",
+    "world_size": "pld.system.world_size",
+    "get_comm_ctx": "pld.system.get_comm_ctx",
+    "rank": "pld.system.rank",
+    "nranks": "pld.system.nranks",
+    "alloc_window_buffer": "pld.tensor.alloc_window_buffer",
+    "window": "pld.tensor.window",
+    "remote_load": "pld.tile.remote_load",
+    "remote_store": "pld.tile.remote_store",
 }
 """Names directly under ``pld`` (spec distributed 2.1)."""
 

@@ -30,7 +30,13 @@ def _need_plain_int(value: Any, name: str, least: int) -> None:
 
 
 def _transfer(
-    dst: TensorType, src: TensorType, dst_offsets: Any, src_offsets: Any, shape: Any, chunk_rows: int, chunk_cols: int,
+    dst: TensorType,
+    src: TensorType,
+    dst_offsets: Any,
+    src_offsets: Any,
+    shape: Any,
+    chunk_rows: int,
+    chunk_cols: int,
     pipeline: bool,
 ) -> Type:
     if dst.dtype != src.dtype:
@@ -64,8 +70,16 @@ def _check_chunks(shape: tuple[Dim, ...], chunk_rows: int, chunk_cols: int, pipe
 
 
 def _put(
-    dst: TensorType, peer: OffsetScalar, src: TensorType, dst_offsets: Dims | None = None, src_offsets: Dims | None = None,
-    shape: Dims | None = None, *, atomic: AtomicType = AtomicType.None_, chunk_rows: Any = 0, chunk_cols: Any = 0,
+    dst: TensorType,
+    peer: OffsetScalar,
+    src: TensorType,
+    dst_offsets: Dims | None = None,
+    src_offsets: Dims | None = None,
+    shape: Dims | None = None,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+    chunk_rows: Any = 0,
+    chunk_cols: Any = 0,
     pipeline: bool = False,
 ) -> Type:
     need_window(dst, "dst")
@@ -74,17 +88,32 @@ def _put(
 
 
 def _get(
-    dst: TensorType, peer: OffsetScalar, src: TensorType, dst_offsets: Dims | None = None, src_offsets: Dims | None = None,
-    shape: Dims | None = None, *, chunk_rows: Any = 0, chunk_cols: Any = 0, pipeline: bool = False,
+    dst: TensorType,
+    peer: OffsetScalar,
+    src: TensorType,
+    dst_offsets: Dims | None = None,
+    src_offsets: Dims | None = None,
+    shape: Dims | None = None,
+    *,
+    chunk_rows: Any = 0,
+    chunk_cols: Any = 0,
+    pipeline: bool = False,
 ) -> Type:
     need_window(src, "src")
     return _transfer(dst, src, dst_offsets, src_offsets, shape, chunk_rows, chunk_cols, pipeline)
 
 
 def _tile_put(
-    dst: TensorType, peer: OffsetScalar, src: TensorType, stage: TileType, stage2: TileType | None = None,
-    dst_offsets: Dims | None = None, src_offsets: Dims | None = None, shape: Dims | None = None,
-    *, atomic: AtomicType = AtomicType.None_,
+    dst: TensorType,
+    peer: OffsetScalar,
+    src: TensorType,
+    stage: TileType,
+    stage2: TileType | None = None,
+    dst_offsets: Dims | None = None,
+    src_offsets: Dims | None = None,
+    shape: Dims | None = None,
+    *,
+    atomic: AtomicType = AtomicType.None_,
 ) -> Type:
     need_window(dst, "dst")
     need_atomic(atomic, dst)
@@ -92,8 +121,14 @@ def _tile_put(
 
 
 def _tile_get(
-    dst: TensorType, peer: OffsetScalar, src: TensorType, stage: TileType, stage2: TileType | None = None,
-    dst_offsets: Dims | None = None, src_offsets: Dims | None = None, shape: Dims | None = None,
+    dst: TensorType,
+    peer: OffsetScalar,
+    src: TensorType,
+    stage: TileType,
+    stage2: TileType | None = None,
+    dst_offsets: Dims | None = None,
+    src_offsets: Dims | None = None,
+    shape: Dims | None = None,
 ) -> Type:
     need_window(src, "src")
     return _transfer(dst, src, dst_offsets, src_offsets, shape, *_stage_extents(stage, dst), False)
@@ -105,7 +140,7 @@ def _stage_extents(stage: TileType, dst: TensorType) -> tuple[int, int]:
     return stage.shape[-2] if len(stage.shape) > 1 else 1, stage.shape[-1]
 
 
-# --- collectives --------------------------------------------------------------------------------------------------------
+# --- collectives ------------------------------------------------------------------------------------------------------
 
 
 def _need_packed(target: TensorType) -> None:
@@ -119,7 +154,11 @@ def _need_rows(tensor: TensorType, what: str) -> None:
 
 
 def _allreduce(
-    target: TensorType, signal: TensorType | None = None, *, op: Reduction = ReduceOp.Sum, mode: str = "mesh",
+    target: TensorType,
+    signal: TensorType | None = None,
+    *,
+    op: Reduction = ReduceOp.Sum,
+    mode: str = "mesh",
     core_num: Any = 1,
 ) -> Type:
     need_window(target, "target")
@@ -156,7 +195,9 @@ def _gathered(input: TensorType, target: TensorType, signal: TensorType, what: s
     _need_rows(input, what)
     _need_rows(target, "target")
     if input.dtype != target.dtype or dims.differ(input.shape[1], target.shape[1]):
-        raise OperandValueError(f"{what} and target need the same dtype and row length, got {show(input)} and {show(target)}")
+        raise OperandValueError(
+            f"{what} and target need the same dtype and row length, got {show(input)} and {show(target)}"
+        )
     return target
 
 
@@ -203,7 +244,9 @@ define("pld.tensor.put", _put, **_BULK, summary="copy or add a region into a pee
 define("pld.tensor.get", _get, **_BULK, summary="copy a region of a peer's window through on-chip staging")
 define("pld.tile.put", _tile_put, **_BULK, summary="put through given staging tiles")
 define("pld.tile.get", _tile_get, **_BULK, summary="get through given staging tiles")
-define("pld.tensor.allreduce", _allreduce, **_COLLECTIVE, summary="reduce a window over all ranks, result on every rank")
+define(
+    "pld.tensor.allreduce", _allreduce, **_COLLECTIVE, summary="reduce a window over all ranks, result on every rank"
+)
 define("pld.tensor.barrier", _barrier, **_COLLECTIVE, summary="wait for all ranks of the domain")
 define("pld.tensor.broadcast", _broadcast, **_COLLECTIVE, summary="copy the root's window to every rank")
 define("pld.tensor.allgather", _allgather, **_COLLECTIVE, summary="collect one row per rank on every rank")

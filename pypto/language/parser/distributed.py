@@ -90,7 +90,7 @@ class RankCalls(Scopes):
             "put it into an InCore function or inside 'with pl.at(level=pl.Level.CORE_GROUP):'",
         )
 
-    # --- windows -----------------------------------------------------------------------------------------------------------
+    # --- windows ------------------------------------------------------------------------------------------------------
 
     def _assign_single(self, name: str, value_node: ast.expr, node: ast.stmt) -> None:
         if not self._allocates(value_node):
@@ -123,7 +123,7 @@ class RankCalls(Scopes):
         chain = attribute_chain(node.func) if isinstance(node, ast.Call) else None
         return bool(chain) and chain[0] == "pld" and chain[-1] == "alloc_window_buffer"  # type: ignore[index]
 
-    # --- what is written in the language itself ---------------------------------------------------------------------------
+    # --- what is written in the language itself -----------------------------------------------------------------------
 
     def _expanded(self, call: ir.Call, node: ast.Call) -> ir.Expr:
         """A transfer or collective as the statements it stands for, all at the place of the call."""

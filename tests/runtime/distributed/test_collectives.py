@@ -7,6 +7,7 @@ import torch
 
 import pypto.language as pl
 import pypto.language.distributed as pld
+
 from .programs import config, matrix_program, row_program
 
 REDUCE = {
