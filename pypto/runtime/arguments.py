@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -113,6 +114,11 @@ class Slot:
             raise ValueError(
                 f"{self.place} is not contiguous: shape {tuple(value.shape)}, strides {value.stride()}; "
                 "use .contiguous()"
+            )
+        if value.is_neg() or value.is_conj():
+            raise ValueError(
+                f"{self.place} is a lazily negated or conjugated view, whose memory holds other values; "
+                "use .resolve_neg() or .resolve_conj()"
             )
 
     def _check_type(self, value: torch.Tensor | DeviceTensor) -> None:
@@ -258,4 +264,4 @@ def _shape_text(shape: tuple[int, ...] | None) -> str:
 def _describe(value: Any) -> str:
     if _is_torch_tensor(value) or isinstance(value, DeviceTensor):
         return f"a {type(value).__name__} of shape {tuple(value.shape)} and dtype {value.dtype}"
-    return f"{type(value).__name__} {value!r}"
+    return f"{type(value).__name__} {reprlib.repr(value)}"

@@ -52,7 +52,7 @@ def benchmark(
         from pypto.runtime.distributed_bench import benchmark_ranks
 
         if platform is not None or device_id is not None:
-            raise ValueError("platform= and device_id= do not apply to an L3 program, which has its devices from its config")
+            raise ValueError("platform= and device_id= do not apply to an L3 program: its config names the devices")
         return benchmark_ranks(compiled, args, rounds, warmup, config, persistent, reset_persistent_windows)
     _check_call(platform, device_id, config, persistent, reset_persistent_windows)
     if config is None:
@@ -70,6 +70,9 @@ def benchmark(
 
 
 def _check_counts(rounds: int, warmup: int) -> None:
+    for name, value in (("rounds", rounds), ("warmup", warmup)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, got {type(value).__name__} {value!r}")
     if rounds <= 0:
         raise ValueError(f"rounds must be positive, got {rounds}")
     if warmup < 0:

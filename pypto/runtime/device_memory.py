@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Final
 
 import numpy as np
@@ -34,7 +35,10 @@ class Allocation:
 
 def allocate(nbytes: int) -> Allocation:
     """Aligned memory of ``nbytes`` bytes that holds the unwritten pattern."""
-    storage = np.empty(nbytes + ALIGNMENT - 1, np.uint8)
+    try:
+        storage = np.empty(nbytes + ALIGNMENT - 1, np.uint8)
+    except (MemoryError, ValueError) as error:
+        raise MemoryError(f"this host has no room for a device tensor of {nbytes:,} bytes") from error
     skip = -storage.ctypes.data % ALIGNMENT
     storage[skip:skip + nbytes] = UNWRITTEN
     return Allocation(storage.ctypes.data + skip, nbytes, storage)
@@ -66,6 +70,7 @@ class DeviceMemory:
 
     def at(self, base: int) -> Allocation:
         """The live allocation that starts at ``base``."""
+        _check_address(base, "a device address")
         found = self._live.get(base)
         if found is None:
             raise ValueError(f"{base:#x} is not the base of a live allocation of this worker{self._near(base)}")
@@ -83,17 +88,25 @@ class DeviceMemory:
 
     def copy_to(self, device: int, host: int, nbytes: int) -> None:
         """Host to device: ``nbytes`` bytes to the start of the allocation at ``device``."""
-        self._check_transfer(device, nbytes)
+        self._check_transfer(device, host, nbytes)
         ctypes.memmove(device, host, nbytes)
 
     def copy_from(self, host: int, device: int, nbytes: int) -> None:
         """Device to host: ``nbytes`` bytes from the start of the allocation at ``device``."""
-        self._check_transfer(device, nbytes)
+        self._check_transfer(device, host, nbytes)
         ctypes.memmove(host, device, nbytes)
 
-    def _check_transfer(self, device: int, nbytes: int) -> None:
+    def _check_transfer(self, device: int, host: int, nbytes: int) -> None:
         there = self.at(device).nbytes
+        _check_address(host, "a host address")
+        if host <= 0:
+            raise ValueError(f"a host address must be positive, got {host}")
         if not isinstance(nbytes, int) or nbytes <= 0:
             raise ValueError(f"nbytes must be a positive int, got {nbytes!r}")
         if nbytes > there:
             raise ValueError(f"a transfer of {nbytes} bytes exceeds the {there} bytes allocated at {device:#x}")
+
+
+def _check_address(address: object, what: str) -> None:
+    if not isinstance(address, Integral):
+        raise TypeError(f"{what} must be an int, got {type(address).__name__}; a tensor has its address in data_ptr")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 def checked_shape(shape: Any) -> tuple[int, ...]:
     """``shape`` as a tuple of positive ints; ``TypeError`` or ``ValueError`` names the offending entry."""
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"the shape of a device tensor is a sequence of ints, got {type(shape).__name__} {shape!r}")
     entries = tuple(shape)
     if not entries:
         raise ValueError("the shape of a device tensor must be non-empty, got ()")
@@ -21,6 +24,14 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     if min(entries) <= 0:
         raise ValueError(f"the extents of a device tensor must be all positive, got {entries}")
     return entries
+
+
+def check_dtype(dtype: object) -> None:
+    """``TypeError`` unless ``dtype`` is a ``torch.dtype``."""
+    import torch
+
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"dtype must be a torch.dtype, got {type(dtype).__name__} {dtype!r}")
 
 
 @dataclass(frozen=True)
@@ -38,13 +49,10 @@ class DeviceTensor:
     buffer: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        import torch
-
         if not isinstance(self.data_ptr, int) or isinstance(self.data_ptr, bool) or self.data_ptr <= 0:
             raise ValueError(f"data_ptr must be a positive int, got {self.data_ptr!r}")
         object.__setattr__(self, "shape", checked_shape(self.shape))
-        if not isinstance(self.dtype, torch.dtype):
-            raise TypeError(f"dtype must be a torch.dtype, got {type(self.dtype).__name__} {self.dtype!r}")
+        check_dtype(self.dtype)
         if self.buffer is not None:
             self._check_buffer()
 

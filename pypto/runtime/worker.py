@@ -166,6 +166,11 @@ class ChipWorker(Worker):
         prepared.check_residency(self._open_device("build_orch_args"), "ChipWorker", call.arguments)
 
     def _prepare(self, compiled: Compiled) -> PreparedProgram:
+        if not hasattr(compiled, "platform"):
+            raise TypeError(
+                f"a ChipWorker launches compiled programs, got {type(compiled).__name__}; "
+                "make one with kernel.compile(...) or ir.compile(kernel.lower(...))"
+            )
         if compiled.platform != self.platform:
             raise ValueError(
                 f"{compiled} was compiled for platform {compiled.platform!r}, this ChipWorker is bound to "

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pypto.runtime.device_tensor import DeviceTensor, checked_shape
+from pypto.runtime.device_tensor import DeviceTensor, check_dtype, checked_shape
 
 if TYPE_CHECKING:
     import torch
@@ -74,6 +74,7 @@ class Worker(ABC):
         """
         self._require_ready("alloc_tensor")
         extents = checked_shape(shape)
+        check_dtype(dtype)
         pointer = self.malloc(math.prod(extents) * dtype.itemsize, worker_id=worker_id)
         try:
             buffer = self._buffer_for_ptr(pointer, worker_id=worker_id)
@@ -97,6 +98,8 @@ class Worker(ABC):
 
     def free_tensor(self, tensor: DeviceTensor, *, worker_id: int = 0) -> None:
         """Free a tensor of :meth:`alloc_tensor`; nothing happens when it was freed already."""
+        if not isinstance(tensor, DeviceTensor):
+            raise TypeError(f"free_tensor takes a DeviceTensor of alloc_tensor, got {type(tensor).__name__}")
         owned = self._owned_tensors.get((worker_id, tensor.data_ptr))
         if owned is None:
             others = [w for w, pointer in self._owned_tensors if pointer == tensor.data_ptr]

@@ -91,6 +91,7 @@ GOOD = torch.zeros(4, 8)
         (2, torch.zeros(32), TypeError, r"expects rank 2 \(4, 8\), got shape \(32,\)"),
         (2, torch.zeros(4, 8).double(), TypeError, r"expects dtype torch.float32 \(fp32\), got torch.float64"),
         (2, torch.zeros(8, 4).t(), ValueError, "argument 2 'out' is not contiguous.*contiguous()"),
+        (0, torch._neg_view(torch.zeros(4, 8)), ValueError, "argument 0 'a' is a lazily negated.*resolve_neg"),
         (2, torch.zeros(4, 8, device="meta"), ValueError, "on the CPU, got one on meta"),
         (2, DeviceTensor(8, (4, 4), torch.float32), TypeError, r"expects shape \(4, 8\)"),
         (2, DeviceTensor(8, (4, 8), torch.float16), TypeError, "expects dtype"),
@@ -101,6 +102,12 @@ def test_a_wrong_argument_is_named(position, value, error, words):
     arguments[position] = value
     with pytest.raises(error, match=words):
         ADD.bind(arguments)
+
+
+def test_a_wrong_argument_is_shown_in_short():
+    with pytest.raises(TypeError) as caught:
+        ADD.bind((torch.zeros(1000, 10).tolist(), 1, GOOD))
+    assert len(str(caught.value)) < 400
 
 
 def test_kinds_are_checked_before_types():

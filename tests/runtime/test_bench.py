@@ -70,6 +70,12 @@ def test_refused_before_the_logger_is_touched(add, tensors, options, words):
     assert log_level() == before and torch.equal(tensors[2], torch.ones_like(tensors[2]))
 
 
+@pytest.mark.parametrize("options", [{"rounds": "3"}, {"rounds": 2.5}, {"warmup": None}])
+def test_counts_are_ints(add, tensors, options):
+    with pytest.raises(TypeError, match=f"{next(iter(options))} must be an int"):
+        benchmark(add, tensors, **options)
+
+
 def test_an_open_worker_with_the_same_binding_is_in_the_way(add, tensors):
     with ChipWorker(), pytest.raises(ValueError, match="already active"):
         benchmark(add, tensors)

@@ -14,6 +14,7 @@ from pypto.runtime.device_memory import allocate
         (-4, (1,), torch.float32, ValueError, "positive int"),
         (True, (1,), torch.float32, ValueError, "positive int"),
         (8, (), torch.float32, ValueError, "non-empty"),
+        (8, 2, torch.float32, TypeError, "sequence of ints, got int 2"),
         (8, (2, True), torch.float32, TypeError, "must contain ints"),
         (8, (2, 1.0), torch.float32, TypeError, "must contain ints"),
         (8, (2, 0), torch.float32, ValueError, "all positive"),

@@ -146,6 +146,46 @@ def test_refused_pointers(worker):
     other.close()
 
 
+@pytest.mark.parametrize("host, error, words", [
+    (0, ValueError, "host address must be positive, got 0"),
+    (None, TypeError, "host address must be an int, got NoneType"),
+    (torch.zeros(8), TypeError, "got Tensor; a tensor has its address in data_ptr"),
+])
+def test_refused_host_addresses(worker, host, error, words):
+    pointer = worker.malloc(8)
+    for transfer in (lambda: worker.copy_from(host, pointer, 8), lambda: worker.copy_to(pointer, host, 8)):
+        with pytest.raises(error, match=words):
+            transfer()
+
+
+def test_handles_are_no_addresses(worker):
+    tensor, host = worker.alloc_tensor((2,), torch.float32), torch.zeros(2)
+    with pytest.raises(TypeError, match="device address must be an int, got DeviceTensor"):
+        worker.copy_from(host.data_ptr(), tensor, 8)
+
+
+def test_more_memory_than_there_is(worker):
+    with pytest.raises(MemoryError, match="no room for a device tensor of 4,611,686,018,427,387,904 bytes"):
+        worker.alloc_tensor((1 << 60,), torch.float32)
+
+
+@pytest.mark.parametrize("handle", [None, torch.zeros(2)])
+def test_only_device_tensors_are_freed(worker, handle):
+    with pytest.raises(TypeError, match="free_tensor takes a DeviceTensor"):
+        worker.free_tensor(handle)
+
+
+def test_a_dtype_is_refused_before_memory_is_taken(worker):
+    with pytest.raises(TypeError, match="torch.dtype, got str 'float32'"):
+        worker.alloc_tensor((2,), "float32")
+
+
+def test_only_compiled_programs_are_launched(worker):
+    for use in (worker.run, worker.register):
+        with pytest.raises(TypeError, match="launches compiled programs, got function"):
+            use(test_only_compiled_programs_are_launched)
+
+
 @pytest.mark.parametrize(
     "shape, error, words",
     [
