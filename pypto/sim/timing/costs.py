@@ -407,7 +407,7 @@ def _pop(p: Row, instruction: _Instruction, chip: Chip) -> None:
 
 
 def _free(p: Row, instruction: _Instruction, chip: Chip) -> None:
-    p[c.KIND], p[c.RULE], p[c.OVERHEAD] = c.STALL, c.FIXED, chip.sync.flag.value
+    p[c.KIND], p[c.RULE], p[c.OVERHEAD] = c.COMPUTE, c.FIXED, chip.sync.flag.value
 
 
 def _event(p: Row, instruction: _Instruction, chip: Chip) -> None:

@@ -220,5 +220,8 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
         m[row + x.WHAT] |= np.int64(costs[own, c.PATH]) << x.PATH_SHIFT | (x.BETWEEN_CORES if between else 0)
         drains = costs[own, c.RULE] == c.DRAIN
         m[row + x.FIXED] = 0 if drains else np.int64(costs[own, c.OVERHEAD] * cycle)
+        if between and not drains:
+            # the report words of a hand-over are its queue and its number, not rows
+            m[row + x.WORK] = np.int64(costs[own, c.ISSUE] * cycle)
         m[row + x.BYTES] = np.int64(_moved_bytes(costs, own, trace, number, between != 0))
         m[row + x.SPLIT] = 0 if drains or between else _split_bytes(m, costs, own, trace, number)

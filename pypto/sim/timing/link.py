@@ -68,7 +68,7 @@ def collect_programs(programs: list[ProgramRecord]) -> Programs:
     overlap_start, overlap = _overlaps(boxes, first_tile)
     reads_start, reads = _operands([(p.reads_start, p.reads) for p in programs], renumbered)
     writes_start, writes = _operands([(p.writes_start, p.writes) for p in programs], renumbered)
-    pipe = _concatenate([program.pipe for program in programs])
+    pipe = _concatenate([_pipes(program) for program in programs])
     everything = [np.array([_waits_for_all(p, pc) for pc in range(len(p.mnemonic))], np.int64) for p in programs]
     pipe = np.where(pipe >= c.PIPE_COUNT, c.S, pipe)
     return Programs(
@@ -76,6 +76,12 @@ def collect_programs(programs: list[ProgramRecord]) -> Programs:
         writes,
         _concatenate(slots), overlap_start, overlap,
     )
+
+
+def _pipes(program: ProgramRecord) -> Ints:
+    """Pipe per instruction. A slot is given back by a flag of the pipe that read it last; the scalar unit goes on."""
+    frees = np.array([program.mnemonics[m].startswith("tfree") for m in program.mnemonic], bool)
+    return np.where(frees, c.MTE1 if program.core == AIC else c.V, program.pipe)
 
 
 def _waits_for_all(program: ProgramRecord, pc: int) -> bool:

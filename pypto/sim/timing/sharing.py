@@ -13,9 +13,9 @@ from . import words as x
 from .compiled import kernel
 
 VECTOR_MISS, CUBE_MISS, EVICTION = 0, 1, 2                    # pool HBM
-VECTOR_HIT, CUBE_HIT, VECTOR_WRITE, CUBE_WRITE = 3, 4, 5, 6   # pool L2
+VECTOR_HIT, CUBE_HIT = 3, 4                                   # pool L2 reads
+VECTOR_WRITE, CUBE_WRITE = 5, 6                               # pool L2 writes: reads and writes together exceed either
 CLASSES = 7
-HBM_CLASSES = 3
 NEVER = 2**62
 
 
@@ -34,7 +34,9 @@ def _heap(m, kind):
 @kernel
 def _pool_of(kind):
     """First and last class that draw on the same pool."""
-    return (0, HBM_CLASSES) if kind < HBM_CLASSES else (HBM_CLASSES, CLASSES)
+    if kind < VECTOR_HIT:
+        return 0, VECTOR_HIT
+    return (VECTOR_HIT, VECTOR_WRITE) if kind < VECTOR_WRITE else (VECTOR_WRITE, CLASSES)
 
 
 @kernel
