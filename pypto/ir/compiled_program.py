@@ -50,6 +50,8 @@ class _Callable:
         self._signature = signature
         self._callable: Any = None
         self.last_findings: list[Any] = []
+        self.checks: tuple[Any, Any, Any] | None = None
+        """``checks``, ``checks_mode`` and ``poison`` of the configuration it was compiled with, for calls without one."""
         self._stand_ins: dict[str, Any] = {}
 
     @property

@@ -66,12 +66,20 @@ class DistributedCompiledProgram:
     __test__ = False
 
     def __init__(
-        self, directory: Path, platform: str, config: DistributedConfig, meta: Mapping[str, Any],
-        program: ir.Program | None = None, sub_workers: Sequence[SubWorkerSource] = (),
+        self,
+        directory: Path,
+        platform: str,
+        config: DistributedConfig,
+        meta: Mapping[str, Any],
+        program: ir.Program | None = None,
+        sub_workers: Sequence[SubWorkerSource] = (),
     ):
         self._directory, self._platform, self._config = Path(directory), platform, config
         self._meta, self._program, self._sub_workers = dict(meta), program, tuple(sub_workers)
         self.__name__ = str(self._meta["name"])
+        self.last_findings: list[Any] = []
+        self.checks: tuple[Any, Any, Any] | None = None
+        """``checks``, ``checks_mode`` and ``poison`` of the configuration it was compiled with, for calls without one."""
 
     @property
     def output_dir(self) -> Path:
@@ -106,8 +114,12 @@ class DistributedCompiledProgram:
     def param_infos(self) -> list[ParamInfo]:
         """Parameters of the HOST orchestrator in call order."""
         return [
-            ParamInfo(p["name"], ParamDirection[p["direction"]], None if p["shape"] is None else tuple(p["shape"]),
-                      DataType.from_string(p["dtype"]))
+            ParamInfo(
+                p["name"],
+                ParamDirection[p["direction"]],
+                None if p["shape"] is None else tuple(p["shape"]),
+                DataType.from_string(p["dtype"]),
+            )
             for p in self._meta["params"]
         ]
 
@@ -131,21 +143,36 @@ class DistributedCompiledProgram:
         return run_once(self, args, config)
 
     def prepare(
-        self, config: Any = None, *, extra_compiled: Sequence[DistributedCompiledProgram] = (), persistent: bool = False,
-        reset_persistent_windows: bool | None = None, callbacks: Mapping[str, Any] | None = None,
-        sub_worker_overrides: Mapping[str, Any] | None = None, startup_timeout_s: float | None = None,
+        self,
+        config: Any = None,
+        *,
+        extra_compiled: Sequence[DistributedCompiledProgram] = (),
+        persistent: bool = False,
+        reset_persistent_windows: bool | None = None,
+        callbacks: Mapping[str, Any] | None = None,
+        sub_worker_overrides: Mapping[str, Any] | None = None,
+        startup_timeout_s: float | None = None,
     ) -> Any:
         """A live ``DistributedWorker`` for this program (and ``extra_compiled``)."""
         from pypto.runtime.distributed_worker import DistributedWorker
 
         return DistributedWorker(
-            [self, *extra_compiled], config, persistent=persistent, reset_persistent_windows=reset_persistent_windows,
-            callbacks=callbacks, sub_worker_overrides=sub_worker_overrides, startup_timeout_s=startup_timeout_s,
+            [self, *extra_compiled],
+            config,
+            persistent=persistent,
+            reset_persistent_windows=reset_persistent_windows,
+            callbacks=callbacks,
+            sub_worker_overrides=sub_worker_overrides,
+            startup_timeout_s=startup_timeout_s,
         )
 
     @classmethod
     def from_dir(
-        cls, output_dir: str | os.PathLike[str], *, platform: str | None = None, backend_type: Any = None,
+        cls,
+        output_dir: str | os.PathLike[str],
+        *,
+        platform: str | None = None,
+        backend_type: Any = None,
         distributed_config: DistributedConfig | None = None,
     ) -> DistributedCompiledProgram:
         """Reload a build directory; ``FileNotFoundError`` or ``ValueError`` names what is missing or damaged."""
@@ -170,7 +197,9 @@ def read_meta(directory: Path) -> dict[str, Any]:
     """The sidecar of a distributed build directory, checked."""
     path = directory / META
     if not path.is_file():
-        raise FileNotFoundError(f"{directory}: no {META}; a program of one chip is reloaded with CompiledProgram.from_dir")
+        raise FileNotFoundError(
+            f"{directory}: no {META}; a program of one chip is reloaded with CompiledProgram.from_dir"
+        )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as e:
@@ -196,11 +225,15 @@ def _read_sub_workers(directory: Path) -> list[SubWorkerSource]:
     ]
 
 
-# --- compiling ----------------------------------------------------------------------------------------------------------
+# --- compiling --------------------------------------------------------------------------------------------------------
 
 
 def compile_distributed(
-    program: ir.Program, directory: Path, platform: str, backend_type: Any, distributed_config: DistributedConfig | None,
+    program: ir.Program,
+    directory: Path,
+    platform: str,
+    backend_type: Any,
+    distributed_config: DistributedConfig | None,
     dump_passes: Any,
 ) -> DistributedCompiledProgram:
     """Write the build directory of a program with a HOST orchestrator."""
@@ -227,8 +260,13 @@ def compile_distributed(
     sub_workers = _write_sub_workers(directory, ready)
     config = distributed_config or DistributedConfig()
     meta = {
-        "schema": SCHEMA, "name": host.name, **signature_of(host), "platform": platform, "backend_type": backend_type.name,
-        "distributed_config": asdict(config), "chip_tasks": [e.name for e in entries],
+        "schema": SCHEMA,
+        "name": host.name,
+        **signature_of(host),
+        "platform": platform,
+        "backend_type": backend_type.name,
+        "distributed_config": asdict(config),
+        "chip_tasks": [e.name for e in entries],
     }
     write_meta(directory / META, meta)
     return DistributedCompiledProgram(directory, platform, config, meta, ready, sub_workers)
@@ -236,14 +274,17 @@ def compile_distributed(
 
 def _orchestrator(program: ir.Program) -> ir.Function:
     found = [
-        f for f in program.functions.values()
+        f
+        for f in program.functions.values()
         if f.level is not None and f.level.number >= 3 and f.attrs.get("python") is None
     ]
     if len(found) != 1:
         names = ", ".join(f.name for f in found) or "none"
         raise CompileError(f"program {program.name!r} needs exactly one HOST orchestrator, it has {names}")
     if found[0].level is not None and found[0].level.number > 3:
-        raise CompileError(f"{found[0].name!r} is at level {found[0].level}; programs of one host (level HOST) run here", found[0].span)
+        raise CompileError(
+            f"{found[0].name!r} is at level {found[0].level}; programs of one host (level HOST) run here", found[0].span
+        )
     return found[0]
 
 
@@ -259,12 +300,18 @@ def _write_sub_workers(directory: Path, program: ir.Program) -> list[SubWorkerSo
         folder.mkdir(exist_ok=True)
         for source in sources:
             (folder / f"{source.name}.py").write_text(source.text, encoding="utf-8")
-        (folder / "__required__.json").write_text(json.dumps([s.name for s in sources if s.required]) + "\n", encoding="utf-8")
+        (folder / "__required__.json").write_text(
+            json.dumps([s.name for s in sources if s.required]) + "\n", encoding="utf-8"
+        )
     return sources
 
 
 def execute_distributed_compiled(
-    output_dir: str | os.PathLike[str], args: Sequence[Any], config: Any = None, *, platform: str | None = None,
+    output_dir: str | os.PathLike[str],
+    args: Sequence[Any],
+    config: Any = None,
+    *,
+    platform: str | None = None,
     distributed_config: DistributedConfig | None = None,
 ) -> Any:
     """Reload a build directory and run it once."""

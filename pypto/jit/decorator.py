@@ -305,7 +305,10 @@ class JITFunction:
 
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         """The compiled program for these samples, or for the annotations when no tensor is given."""
-        return self._compiled(*self._resolve(args, kwargs), config)
+        compiled = self._compiled(*self._resolve(args, kwargs), config)
+        if config is not None:
+            compiled.checks = config.checks, config.checks_mode, config.poison
+        return compiled
 
     def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> ir.Program:
         """The program after the pass pipeline; no cache, no files."""

@@ -15,6 +15,7 @@ from pypto.runtime.callable import ChipCallable, assemble
 from pypto.runtime.chip_device import ChipDevice
 from pypto.runtime.operands import pack
 from pypto.runtime.prepared import PreparedProgram
+from pypto.runtime.rank_checks import effective
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.text_signature import text_signature
 from pypto.sim.checks.selection import Checks
@@ -71,8 +72,7 @@ def dispatch(compiled: Compiled, args: Sequence[Any], config: RunConfig | None =
     ``TypeError`` and ``ValueError`` name a wrong argument before anything runs. Without ``config`` the program runs on
     the platform it was compiled for, device 0.
     """
-    if config is None:
-        config = RunConfig(platform=compiled.platform)
+    config = effective(config, compiled) or RunConfig(platform=compiled.platform)
     check_config(config)
     prepared = prepare(compiled, config.platform)
     return dispatch_prepared(prepared, args, config)

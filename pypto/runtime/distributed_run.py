@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime.distributed_host import CHIP, HostTensor, HostWindow, Task
 from pypto.runtime.distributed_runner import SubCall
+from pypto.runtime.rank_checks import deadlock_finding
 from pypto.runtime.ranks import GRACE_S, RankProcess
 from pypto.runtime.ranks_exchange import GO, holds
 from pypto.runtime.ranks_protocol import Abandoned, Blocked, Dispatch, Done, Failed, TensorWords
+from pypto.sim.checks.findings import CheckError, Finding, WaitError
+from pypto.sim.checks.selection import NONE, Checks
 
 if TYPE_CHECKING:
     from pypto.runtime.distributed_crew import Crew
@@ -29,6 +32,24 @@ class RankDeadlockError(RankError):
     """Every rank waits for a signal that nobody will send."""
 
 
+class RankCheckError(CheckError, RankError):
+    """Checks found something on a rank or between ranks."""
+
+    def __init__(self, findings: Sequence[Finding], text: str = ""):
+        super().__init__(findings)
+        if text:
+            self.args = (text,)
+
+
+class RankWaitError(WaitError, RankDeadlockError):
+    """Every rank waits for a signal that nobody will send; ``findings`` says what to change."""
+
+    def __init__(self, findings: Sequence[Finding], text: str = ""):
+        super().__init__(findings)
+        if text:
+            self.args = (text,)
+
+
 @dataclass
 class Execution:
     """State of one run."""
@@ -37,12 +58,13 @@ class Execution:
     tasks: Sequence[Task]
     run: int
     config: Any
+    checks: Checks = NONE
     in_turns: bool = field(init=False)
     done: dict[int, Done] = field(default_factory=dict)
     _queues: dict[int, list[Task]] = field(default_factory=dict)
     _subs: list[Task] = field(default_factory=list)
-    _flying: dict[int, Task] = field(default_factory=dict)     # chip rank -> its task
-    _calls: dict[int, Task] = field(default_factory=dict)      # sub process -> its task
+    _flying: dict[int, Task] = field(default_factory=dict)  # chip rank -> its task
+    _calls: dict[int, Task] = field(default_factory=dict)  # sub process -> its task
     _blocked: dict[int, Blocked] = field(default_factory=dict)
     _index: dict[int, int] = field(default_factory=dict)
     _turn: int = -1
@@ -72,7 +94,7 @@ class Execution:
             raise RankError(f"{left.name} never became ready; it waits for tasks {sorted(left.after)}")
         return self.done
 
-    # --- sending -----------------------------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------------------------
 
     def _ready(self, task: Task) -> bool:
         return self._failure is None and all(a in self.done for a in task.after)
@@ -83,7 +105,11 @@ class Execution:
             if process not in self._calls and ready is not None:
                 self._subs.remove(ready)
                 self._calls[process] = ready
-                self._deliver(self.crew.subs[process], SubCall(ready.number, ready.name, tuple(map(_words, ready.arguments))), ready)
+                self._deliver(
+                    self.crew.subs[process],
+                    SubCall(ready.number, ready.name, tuple(map(_words, ready.arguments))),
+                    ready,
+                )
         if self.in_turns:
             self._next_turn()
             return
@@ -132,7 +158,7 @@ class Execution:
             self._deadlock()
             self._next_turn()
 
-    # --- receiving ---------------------------------------------------------------------------------------------------------
+    # --- receiving ----------------------------------------------------------------------------------------------------
 
     def _timeout(self) -> float | None:
         return SECOND_LOOK_S if self._all_blocked() and not self.in_turns else None
@@ -174,15 +200,21 @@ class Execution:
 
     def _failure_of(self, task: Task, number: int, is_chip: bool, message: Failed) -> RankError:
         if not is_chip:
-            return RankError(f"sub-worker {task.name!r} failed\n{message.trace}sub_worker: {message.kind}: {message.text}")
+            return RankError(
+                f"sub-worker {task.name!r} failed\n{message.trace}sub_worker: {message.kind}: {message.text}"
+            )
         place = f"\ndispatched at {task.place}" if task.place else ""
-        kind = RankDeadlockError if message.kind == "DeadlockError" else RankError
-        return kind(
-            f"rank {number} (device {self.crew.device_ids[number]}) failed in {task.name}: {message.kind}: {message.text}{place}\n"
+        text = (
+            f"rank {number} (device {self.crew.device_ids[number]}) failed in {task.name}: "
+            f"{message.kind}: {message.text}{place}\n"
             f"traceback of rank {number}:\n{message.trace.rstrip()}"
         )
+        if message.findings:
+            waits = message.findings[0].kind == "deadlock"
+            return RankWaitError(message.findings, text) if waits else RankCheckError(message.findings, text)
+        return (RankDeadlockError if message.kind == "DeadlockError" else RankError)(text)
 
-    # --- failures ----------------------------------------------------------------------------------------------------------
+    # --- failures -----------------------------------------------------------------------------------------------------
 
     def _fail(self, error: RankError) -> None:
         """Note the first failure and let every other rank give up."""
@@ -199,7 +231,9 @@ class Execution:
             for number in [n for n, t in busy.items() if t is task]:
                 del busy[number]
                 self._blocked.pop(number, None)
-        self._fail(RankError(f"{self.crew.broken}: exited before mailbox completion; close this worker and open another"))
+        self._fail(
+            RankError(f"{self.crew.broken}: exited before mailbox completion; close this worker and open another")
+        )
 
     def _all_blocked(self) -> bool:
         return bool(self._flying) and all(rank in self._blocked for rank in self._flying)
@@ -207,7 +241,11 @@ class Execution:
     def _look_for_deadlock(self) -> None:
         """Every rank has said that it sleeps. When none was woken between two looks and no cell is what is waited for,
         no rank ran in between, and none ever will."""
-        if self._failure is not None or not self._sleeping() or any(holds(*w) for b in self._blocked.values() for w in b.waits):
+        if (
+            self._failure is not None
+            or not self._sleeping()
+            or any(holds(*w) for b in self._blocked.values() for w in b.waits)
+        ):
             return
         if self._sleeping():
             self._deadlock()
@@ -216,14 +254,25 @@ class Execution:
         return all(self.crew.board.asleep(rank) == self._blocked[rank].asleep for rank in self._flying)
 
     def _deadlock(self) -> None:
-        lines = [f"deadlock: every rank waits for a signal and none is left to send it ({len(self._flying)} of {self.crew.world_size} ranks)"]
+        lines = [
+            f"deadlock: every rank waits for a signal and none is left to send it "
+            f"({len(self._flying)} of {self.crew.world_size} ranks)"
+        ]
         for rank in sorted(self._flying)[:8]:
             lines.append(f"rank {rank} (device {self.crew.device_ids[rank]}) in {self._flying[rank].name}:")
-            lines += [text for text in self._blocked[rank].texts[:4]]
+            lines += self._blocked[rank].texts[:4]
         if len(self._flying) > 8:
             lines.append(f"... and {len(self._flying) - 8} more ranks")
-        lines.append("each wait needs a notify of the same cell on this rank; notify all peers first, then wait for them")
-        self._fail(RankDeadlockError("\n".join(lines)))
+        lines.append(
+            "each wait needs a notify of the same cell on this rank; notify all peers first, then wait for them"
+        )
+        if "deadlock" not in self.checks.kinds:
+            self._fail(RankDeadlockError("\n".join(lines)))
+            return
+        programs = [task.program.callable for task in self._flying.values() if task.program is not None]
+        names = tuple(dict.fromkeys(task.name for task in self._flying.values()))
+        finding = deadlock_finding(lines, names, programs)
+        self._fail(RankWaitError([finding], "\n".join([*lines, f"to repair: {finding.suggestion}"])))
 
     def _quiet(self) -> None:
         """After an interruption: every rank gives up and answers, or is ended."""

@@ -19,15 +19,18 @@ from pypto.runtime.distributed_host import HostRun, fits, host_argument
 from pypto.runtime.distributed_inherited import InheritedMemory
 from pypto.runtime.distributed_memory import CardMemory
 from pypto.runtime.distributed_programs import HostProgram, bind_sub_workers
-from pypto.runtime.distributed_run import Execution
+from pypto.runtime.distributed_run import Execution, RankCheckError
 from pypto.runtime.distributed_times import RunTimes
 from pypto.runtime.distributed_windows import Windows
+from pypto.runtime.rank_checks import RunChecks, checks_of, effective
 from pypto.runtime.registration import CallableId, RegistrationHandle
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
 from pypto.runtime.worker_base import Worker
 
 if TYPE_CHECKING:
+    from pypto.sim.checks.selection import Checks
+
     import torch
 
 IN_FLIGHT: Final = 2
@@ -69,9 +72,15 @@ class DistributedWorker(Worker):
     """
 
     def __init__(
-        self, compiled: Any, config: RunConfig | None = None, *, persistent: bool = False,
-        reset_persistent_windows: bool | None = None, callbacks: Mapping[str, Any] | None = None,
-        sub_worker_overrides: Mapping[str, Any] | None = None, inherited_host_tensors: Sequence[torch.Tensor] | None = None,
+        self,
+        compiled: Any,
+        config: RunConfig | None = None,
+        *,
+        persistent: bool = False,
+        reset_persistent_windows: bool | None = None,
+        callbacks: Mapping[str, Any] | None = None,
+        sub_worker_overrides: Mapping[str, Any] | None = None,
+        inherited_host_tensors: Sequence[torch.Tensor] | None = None,
         startup_timeout_s: float | None = None,
     ):
         super().__init__()
@@ -81,26 +90,33 @@ class DistributedWorker(Worker):
         self._programs = _load(programs)
         self._config = config
         first = programs[0]
-        self.persistent, self._poisoned = persistent, None
+        self.persistent = persistent
+        self._poisoned: Exception | None = None
         subs = bind_sub_workers(self._programs, _callbacks(callbacks, sub_worker_overrides))
         wanted = max((p.distributed_config.num_sub_workers for p in programs), default=0)
         self._inherited = InheritedMemory(inherited_host_tensors or ())
         tasks = [t for p in self._programs for t in p.tasks.values()]
         self._crew = Crew(
-            first.platform, first.distributed_config.device_ids, self._programs[0].runtime_name, tasks, subs,
-            max(wanted, len(subs)) if subs or wanted else 0, startup_timeout_s,
+            first.platform,
+            first.distributed_config.device_ids,
+            self._programs[0].runtime_name,
+            tasks,
+            subs,
+            max(wanted, len(subs)) if subs or wanted else 0,
+            startup_timeout_s,
         )
         self._windows = Windows(self._crew.windows, persistent=persistent, resets=reset_persistent_windows is not False)
         self._cards = [CardMemory(region) for region in self._crew.cards]
         self._times = RunTimes(self._crew, log_config.current_level())
         self._created: dict[tuple[int, int], tuple[int, int]] = {}
         self._runs = 0
+        self._cells: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
         self._pending: deque[DistributedRunHandle] = deque()
         self._closed = False
         self._finalizer = weakref.finalize(self, self._crew.close)
 
-    # --- state -------------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     @property
     def world_size(self) -> int:
@@ -137,13 +153,15 @@ class DistributedWorker(Worker):
         if self._closed:
             raise RuntimeError(f"{_WHERE}.{operation}() called after close()")
 
-    # --- runs --------------------------------------------------------------------------------------------------------------
+    # --- runs ---------------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, config: RunConfig | None = None) -> None:
         """Run the only program and wait for it."""
         self._require_ready("submit")
         if len(self._programs) > 1:
-            raise TypeError(f"the call is ambiguous: {len(self._programs)} programs are prepared; use run(compiled, ...)")
+            raise TypeError(
+                f"the call is ambiguous: {len(self._programs)} programs are prepared; use run(compiled, ...)"
+            )
         self._execute(self._programs[0], args, config)
 
     def run(self, compiled: Any, *args: Any, config: RunConfig | None = None) -> None:
@@ -214,8 +232,19 @@ class DistributedWorker(Worker):
         run = HostRun(program, self._windows, self.world_size, self._create, round_robin=not self.persistent)
         program.entry(run, *bound)
         times.built(run.tasks)
-        done = Execution(self._crew, run.tasks, self._runs, _portable(config)).execute()
+        config = effective(config, program.compiled)
+        checks = checks_of(config, self._crew.platform.clocked)
+        done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
+        self._check(program, run.tasks, done, checks)
         times.finish(run.tasks, done, self._runs)
+
+    def _check(self, program: HostProgram, tasks: Sequence[Any], done: Mapping[int, Any], checks: Checks) -> None:
+        """What the checks found on the ranks and between them."""
+        cells = self._cells if self._windows.kept else {}
+        found = RunChecks(checks, cells).findings(tasks, done)
+        program.compiled.last_findings = list(found)
+        if found and checks.mode == "raise":
+            raise RankCheckError(found)
 
     def _create(self, program: int, position: int, nbytes: int) -> int:
         """Memory of an intermediate tensor of the driver, zero at the start of every run."""
@@ -227,7 +256,7 @@ class DistributedWorker(Worker):
         self._crew.host.view(known[0], max(nbytes, 1))[:] = 0
         return known[0]
 
-    # --- arguments ---------------------------------------------------------------------------------------------------------
+    # --- arguments ----------------------------------------------------------------------------------------------------
 
     def _bind(self, program: HostProgram, args: Sequence[Any]) -> list[Any]:
         slots = program.slots
@@ -247,7 +276,10 @@ class DistributedWorker(Worker):
         elif hasattr(value, "data_ptr"):
             self._inherited.check(slot.place, value)
         else:
-            raise TypeError(f"{slot.place} expects a shared torch.Tensor, a DeviceTensor or a StackedDeviceTensor, got {type(value).__name__}")
+            raise TypeError(
+                f"{slot.place} expects a shared torch.Tensor, a DeviceTensor or a StackedDeviceTensor, "
+                f"got {type(value).__name__}"
+            )
         self._check_type(slot, value)
         return host_argument(slot.name, value, slot.dtype, self._owner)
 
@@ -267,7 +299,9 @@ class DistributedWorker(Worker):
             raise TypeError(f"{place}: a raw-pointer DeviceTensor cannot be dispatched; allocate it with alloc_tensor")
         owners = range(len(self._cards)) if worker is None else [worker]
         if not any(0 <= w < len(self._cards) and self._cards[w].owns(tensor.buffer) for w in owners):
-            raise ValueError(f"{place} is not a live allocation owned by this {_WHERE}: it was freed, or another worker made it")
+            raise ValueError(
+                f"{place} is not a live allocation owned by this {_WHERE}: it was freed, or another worker made it"
+            )
 
     def _owner(self, tensor: DeviceTensor) -> int:
         return next(rank for rank, card in enumerate(self._cards) if card.owns(tensor.buffer))
@@ -276,7 +310,7 @@ class DistributedWorker(Worker):
         """Drop the references to host tensors that keep their memory alive."""
         self._inherited.release()
 
-    # --- memory ------------------------------------------------------------------------------------------------------------
+    # --- memory -------------------------------------------------------------------------------------------------------
 
     def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
         """Address of ``nbytes`` new bytes of device memory on one chip."""
@@ -310,9 +344,11 @@ class DistributedWorker(Worker):
     def _prepare_init(self, tensor: torch.Tensor) -> torch.Tensor:
         return _host_tensor("init", tensor)
 
-    # --- stacked tensors ---------------------------------------------------------------------------------------------------
+    # --- stacked tensors ----------------------------------------------------------------------------------------------
 
-    def alloc_stacked_tensor(self, host: torch.Tensor, *, worker_ids: Sequence[int] | None = None) -> StackedDeviceTensor:
+    def alloc_stacked_tensor(
+        self, host: torch.Tensor, *, worker_ids: Sequence[int] | None = None
+    ) -> StackedDeviceTensor:
         """Upload ``host[i]`` to worker ``worker_ids[i]`` (default ``i``)."""
         self._require_ready("alloc_stacked_tensor")
         source = _host_tensor("host", host)
@@ -350,7 +386,9 @@ class DistributedWorker(Worker):
         self._need_stack(stacked)
         target = _host_tensor("host", host)
         if tuple(target.shape) != stacked.full_shape:
-            raise ValueError(f"host of shape {tuple(target.shape)} does not match stacked full_shape {stacked.full_shape}")
+            raise ValueError(
+                f"host of shape {tuple(target.shape)} does not match stacked full_shape {stacked.full_shape}"
+            )
         if target.dtype != stacked.dtype:
             raise ValueError(f"host of dtype {target.dtype} does not match stacked dtype {stacked.dtype}")
         for index, (shard, worker) in enumerate(zip(stacked.shards, stacked.worker_ids)):
@@ -367,7 +405,10 @@ def _host_tensor(name: str, value: Any) -> torch.Tensor:
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
     if value.device.type != "cpu" or not value.is_contiguous():
-        raise ValueError(f"{name} must be a contiguous CPU tensor, got shape {tuple(value.shape)}, strides {value.stride()} on {value.device}")
+        raise ValueError(
+            f"{name} must be a contiguous CPU tensor, got shape {tuple(value.shape)}, "
+            f"strides {value.stride()} on {value.device}"
+        )
     return value
 
 
@@ -376,11 +417,15 @@ def _check_options(programs: list[Any], persistent: bool, resets: bool | None, t
         raise ValueError("DistributedWorker needs at least one compiled program")
     for program in programs:
         if not hasattr(program, "distributed_config"):
-            raise AttributeError(f"{type(program).__name__} is no distributed program; ChipWorker launches programs of one chip")
+            raise AttributeError(
+                f"{type(program).__name__} is no distributed program; ChipWorker launches programs of one chip"
+            )
     first = programs[0]
     for other in programs[1:]:
         if other.platform != first.platform:
-            raise ValueError(f"multi-program mode requires the same platform, got {first.platform!r} and {other.platform!r}")
+            raise ValueError(
+                f"multi-program mode requires the same platform, got {first.platform!r} and {other.platform!r}"
+            )
         ids = (first.distributed_config.device_ids, other.distributed_config.device_ids)
         if ids[0] != ids[1]:
             raise ValueError(f"multi-program mode requires the same device_ids, got {ids[0]} and {ids[1]}")
@@ -416,4 +461,8 @@ def _portable(config: RunConfig | None) -> RunConfig | None:
     """``config`` without what a rank has no use for and a pipe may not take."""
     import dataclasses
 
-    return None if config is None else dataclasses.replace(config, distributed_config=None, strategy=None, memory_planner=None)
+    return (
+        None
+        if config is None
+        else dataclasses.replace(config, distributed_config=None, strategy=None, memory_planner=None)
+    )

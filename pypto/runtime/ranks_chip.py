@@ -18,11 +18,22 @@ from pypto.runtime.distributed_timing import ChipTiming, TimedLaunch
 from pypto.runtime.host_clock import ModelledClock
 from pypto.runtime.host_model import ARENA_BUILD_NS, ARENA_REUSE_NS
 from pypto.runtime.markers import DEVICE_CLOCK
+from pypto.runtime.rank_checks import checks_of
 from pypto.runtime.ranks import STOP
 from pypto.runtime.ranks_exchange import RankBoard, RankExchange, RunAbandoned
 from pypto.runtime.ranks_protocol import Abandoned, Dispatch, Done, Failed, Finish, TensorWords, TimeIt
 from pypto.runtime.run_config import RunConfig
-from pypto.runtime.spans import BIND, BIND_ARGS, BIND_PREBUILT, CLAIM_RELEASE, DEVICE_WALL, RUN, RUNNER_RUN, VALIDATE, SpanLog
+from pypto.runtime.spans import (
+    BIND,
+    BIND_ARGS,
+    BIND_PREBUILT,
+    CLAIM_RELEASE,
+    DEVICE_WALL,
+    RUN,
+    RUNNER_RUN,
+    VALIDATE,
+    SpanLog,
+)
 from pypto.runtime.task_runtime import Sizing, sizing
 from pypto.sim.chips import chip
 
@@ -90,17 +101,19 @@ class ChipMain:
             elif isinstance(message, Finish):
                 self._finish(message)
 
-    # --- values ------------------------------------------------------------------------------------------------------------
+    # --- values -------------------------------------------------------------------------------------------------------
 
     def _launch(self, dispatch: Dispatch, in_turns: bool) -> None:
-        exchange = RankExchange(self.setup.board, self.setup.rank, self.connection, dispatch.number, dispatch.run, in_turns)
+        exchange = RankExchange(
+            self.setup.board, self.setup.rank, self.connection, dispatch.number, dispatch.run, in_turns
+        )
         try:
             answer: Any = self._run(dispatch, exchange)
         except RunAbandoned:
             self.setup.board.fall_asleep(self.setup.rank, 0)
             answer = Abandoned(dispatch.number)
         except Exception as error:  # whatever a kernel raises belongs to the parent
-            answer = Failed(dispatch.number, type(error).__name__, str(error), traceback.format_exc())
+            answer = Failed(dispatch.number, type(error).__name__, str(error), traceback.format_exc(), getattr(error, "findings", ()))
         self.connection.send(answer)
 
     def _run(self, dispatch: Dispatch, exchange: RankExchange) -> Done:
@@ -117,28 +130,41 @@ class ChipMain:
         clocked = self.device.clocked
         started_ns = self.device.clock.now_ns()
         execution = program.program.execute(
-            arguments, record=clocked or config.any_dfx_enabled(), clusters=self.device.clusters, threads=config.threads,
-            platform=self.setup.platform.name, exchange=exchange,
+            arguments,
+            record=clocked or config.any_dfx_enabled(),
+            clusters=self.device.clusters,
+            threads=config.threads,
+            platform=self.setup.platform.name,
+            exchange=exchange,
+            checks=dataclasses.replace(checks_of(dispatch.config, clocked), mode="collect"),
         )
         if config.any_dfx_enabled():
             self._diagnose(dispatch, execution, config)
         if not clocked:
             self._write_wall(dispatch, started_ns)
-            return Done(dispatch.number, finished_ns=self.device.clock.now_ns())
-        signals = signals_of(execution.recording, arguments)
-        timed = TimedLaunch(program, execution.recording, size, signals)
+            return Done(
+                dispatch.number, finished_ns=self.device.clock.now_ns(), findings=execution.findings, rank_log=execution.rank_log
+            )
+        recording: Any = execution.recording
+        signals = signals_of(recording, arguments)
+        timed = TimedLaunch(program, recording, size, signals)
         self._launched[dispatch.number] = Launched(dispatch, arena_ns, transfers, timed)
         host = self.device.host
-        before = transfers.allocations * host.allocation_ns + sum(map(host.upload_ns, transfers.uploads)) + arena_ns + self._launch_ns
+        before = (
+            transfers.allocations * host.allocation_ns
+            + sum(map(host.upload_ns, transfers.uploads))
+            + arena_ns
+            + self._launch_ns
+        )
         after = host.drain_ns + sum(map(host.download_ns, transfers.downloads))
-        return Done(dispatch.number, timed.digest, before, after, signals)
+        return Done(dispatch.number, timed.digest, before, after, signals, 0, execution.findings, execution.rank_log)
 
     def _diagnose(self, dispatch: Dispatch, execution: Any, config: RunConfig) -> None:
         from pypto.runtime.distributed_dfx import write_rank_diagnostics
 
         write_rank_diagnostics(self.setup, dispatch, execution, config, self.timing)
 
-    # --- markers -----------------------------------------------------------------------------------------------------------
+    # --- markers ------------------------------------------------------------------------------------------------------
 
     def _write_wall(self, dispatch: Dispatch, started_ns: int) -> None:
         """Markers of a launch without a device clock: what it really took."""
@@ -147,10 +173,13 @@ class ChipMain:
         now = self.device.clock.now_ns()
         took_ns = now - started_ns
         spans = [
-            markers.Span(RUNNER_RUN, 1, started_ns, took_ns), markers.Span(DEVICE_WALL, 2, 0, 0, DEVICE_CLOCK),
+            markers.Span(RUNNER_RUN, 1, started_ns, took_ns),
+            markers.Span(DEVICE_WALL, 2, 0, 0, DEVICE_CLOCK),
             markers.Span(RUN, 0, started_ns, took_ns),
         ]
-        markers.write_spans(markers.Launch(markers.next_invocation(), self.setup.hids[dispatch.program]), spans, written_ns=now)
+        markers.write_spans(
+            markers.Launch(markers.next_invocation(), self.setup.hids[dispatch.program]), spans, written_ns=now
+        )
 
     def _finish(self, message: Finish) -> None:
         for number, start_ns in zip(message.dispatches, message.start_ns):
@@ -166,11 +195,14 @@ class ChipMain:
         assert timeline is not None
         log = SpanLog(clock)
         inv = markers.next_invocation()
-        identity = f"run_id={launched.dispatch.run} dispatch_id={launched.dispatch.index} slot_id=0 generation={inv} run_epoch={inv}"
+        sent = launched.dispatch
+        identity = f"run_id={sent.run} dispatch_id={sent.index} slot_id=0 generation={inv} run_epoch={inv}"
         with log.span(RUN, identity):
             with log.span(BIND):
                 with log.span(BIND_ARGS):
-                    clock.advance(transfers.allocations * host.allocation_ns + sum(map(host.upload_ns, transfers.uploads)))
+                    clock.advance(
+                        transfers.allocations * host.allocation_ns + sum(map(host.upload_ns, transfers.uploads))
+                    )
                 with log.span(BIND_PREBUILT):
                     clock.advance(launched.arena_ns)
             with log.span(RUNNER_RUN):
@@ -184,9 +216,12 @@ class ChipMain:
             with log.span(CLAIM_RELEASE):
                 pass
         spans = [
-            dataclasses.replace(s, attributes=f"{DEVICE_CLOCK} mono={device_ns}") if s.name == DEVICE_WALL else s for s in log.spans
+            dataclasses.replace(s, attributes=f"{DEVICE_CLOCK} mono={device_ns}") if s.name == DEVICE_WALL else s
+            for s in log.spans
         ]
-        markers.write_spans(markers.Launch(inv, self.setup.hids[launched.dispatch.program]), spans, written_ns=clock.now_ns())
+        markers.write_spans(
+            markers.Launch(inv, self.setup.hids[launched.dispatch.program]), spans, written_ns=clock.now_ns()
+        )
 
 
 def _transfers(program: ChipCallable, arguments: Sequence[Any]) -> Transfers:
@@ -212,4 +247,6 @@ def _tensor(name: str, value: TensorWords) -> Any:
     from pypto.ir.dtype import DataType
     from pypto.sim.program import TensorArgument
 
-    return TensorArgument(name, value.address, value.shape, DataType.from_code(value.dtype), value.resident, value.context)
+    return TensorArgument(
+        name, value.address, value.shape, DataType.from_code(value.dtype), value.resident, value.context
+    )

@@ -41,7 +41,7 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Signals:
-    """What a dispatch told other ranks and waited for, by trace row, in program order (:mod:`pypto.sim.distributed`)."""
+    """What a dispatch told other ranks and waited for, by trace row, in program order."""
 
     notify_row: Words = field(default_factory=_no_rows)
     notify_cell: Words = field(default_factory=_no_rows)
@@ -70,6 +70,8 @@ class Done:
     after_ns: int = 0
     signals: Signals | None = None
     finished_ns: int = 0
+    findings: tuple[Any, ...] = ()
+    rank_log: Any = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Failed:
     kind: str
     text: str
     trace: str
+    findings: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Blocked:
 
 @dataclass(frozen=True)
 class TimeIt:
-    """Times of the dispatches of the run: per dispatch, when its waits end and how long its remote transfers take (ps)."""
+    """Time dispatches of the run: per dispatch, when its waits end and how long its remote transfers take (ps)."""
 
     dispatches: tuple[int, ...]
     until: tuple[Words, ...]
@@ -110,7 +113,7 @@ class TimeIt:
 
 @dataclass(frozen=True)
 class Timed:
-    """Per dispatch: device wall (ns), end of every notify and start of every remote transfer (ps from the wall's start)."""
+    """Per dispatch: device wall (ns), ends of notifies and starts of remote transfers (ps from the wall's start)."""
 
     walls_ns: tuple[int, ...]
     notify_end: tuple[Words, ...]

@@ -29,6 +29,7 @@ from pypto.sim.tile_program import Submit, TileProgram
 
 if TYPE_CHECKING:
     from pypto.sim.checks.findings import Finding
+    from pypto.sim.checks.rank_log import RankLog
     from pypto.sim.checks.run import Report
     from pypto.sim.checks.selection import Checks
 
@@ -75,6 +76,7 @@ class Execution:
     recording: Recording | None
     tasks: int
     findings: tuple[Finding, ...] = ()
+    rank_log: RankLog | None = None
 
 
 class LoadedProgram:
@@ -140,7 +142,7 @@ class LoadedProgram:
                     args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
                     exchange=exchange, report=report,
                 )  # fmt: skip
-            return replace(done, findings=report.findings)
+            return replace(done, findings=report.findings, rank_log=report.rank_log())
         return self._execute(
             args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
             exchange=exchange, report=None,

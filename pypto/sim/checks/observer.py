@@ -802,6 +802,20 @@ def _pop(state, frame, code, pc, base):
         _set_rest(state, tile, rows, cols)
 
 
+@kernel_code
+def _signal(state, frame, code, pc):
+    """A notify or a wait that has ended; accesses on its two sides are kept apart."""
+    if state[w.ASKED] & w.ORDER == 0:
+        return
+    state[w.FENCES] += 1
+    kind = w.NOTIFIES if code[pc] == op.NOTIFY else w.WAITED
+    row = begin_access(state, kind, 0, frame[op.ARGUMENTS], frame[op.ARGUMENTS + 1], code[pc + 2], -1)
+    box = as_pointer(row + 8 * w.ACCESS_BOX)
+    box[2], box[3] = frame[op.ARGUMENTS + 2], frame[op.ARGUMENTS + 3]
+    state[w.LOG_USED] += 1
+    state[w.FENCES] += 1
+
+
 # one call
 
 
@@ -879,6 +893,8 @@ def _look(base):
             _pop(state, frame, code, pc, base)
     elif operation == op.NOTE:
         state[w.FENCES] += 1
+    elif operation == op.NOTIFY or operation == op.SIGNAL_WAIT:
+        _signal(state, frame, code, pc)
     full = state[w.LOG_USED] > state[w.LOG_CAPACITY] - w.LOG_RESERVE or state[w.SNAPSHOT] > w.SNAPSHOT_CAPACITY - 4
     return 1 if full else 0
 

@@ -18,6 +18,7 @@ KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
 CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
 ON_REQUEST: Final = frozenset(("wrap",))
 _ORDER: Final = frozenset(("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction"))
+_RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective"))
 _VALUES: Final = frozenset(("uninit", "out-of-valid", "precision"))
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
 
@@ -64,7 +65,7 @@ class Checks:
     @property
     def asked(self) -> int:
         """Bits for the observer; 0 when no block needs to be observed."""
-        bits = w.ORDER if self.kinds & _ORDER else 0
+        bits = w.ORDER if self.kinds & (_ORDER | _RANKS) else 0
         if self.kinds & _VALUES:
             bits |= w.UNDEFINED
         if "precision" in self.kinds:

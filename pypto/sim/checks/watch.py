@@ -84,6 +84,8 @@ class LaunchWatch:
         self.words[w.ALLOCATIONS] = self.allocations.ctypes.data
         self.facts: dict[TileProgram, tuple[int, Words]] = {}
         self.seats = 0
+        self.rank_events: list[Words] = []
+        self._windows: set[int] = set()
         self.node_of_task: dict[int, int] = {}
         self.running = ORCHESTRATION
         self.lanes = 1
@@ -102,7 +104,10 @@ class LaunchWatch:
             self.words[w.ALLOCATIONS] = self.allocations.ctypes.data
         self.table.add_allocation(number)
         shadow: Shadow | None = None
-        if tracked and self.checks.asked & w.UNDEFINED:
+        window = any(memory.direction == "window" for memory in memories)
+        if window:
+            self._windows.add(number)
+        if tracked and not window and self.checks.asked & w.UNDEFINED:
             shadow = np.zeros(last - first + 8, np.uint8)
             for memory in memories:
                 if memory.direction == "out" or memory.direction == "" and not defined:
@@ -153,6 +158,22 @@ class LaunchWatch:
         self.allocations[number, w.GM_TRACKED] = 1
 
     # order
+
+    def without_signals(self, records: Words, node: int, seat: int, program: int) -> Words:
+        """Keep what concerns windows and signals for the comparison of the ranks; returns the memory accesses."""
+        kinds = records[:, w.ACCESS_KIND]
+        signals = kinds >= w.NOTIFIES
+        if not signals.any() and not self._windows:
+            return records
+        chosen = signals | np.isin(records[:, w.ACCESS_ALLOCATION], list(self._windows))
+        events = np.zeros((int(chosen.sum()), 5 + w.ACCESS_WORDS - w.ACCESS_BOX), np.int64)
+        taken = records[chosen]
+        events[:, 0], events[:, 1], events[:, 2], events[:, 3] = taken[:, w.ACCESS_KIND], node, seat, program
+        events[:, 4], events[:, 5:] = taken[:, w.ACCESS_INSTRUCTION], taken[:, w.ACCESS_BOX :]
+        plain = taken[:, w.ACCESS_KIND] < w.NOTIFIES
+        events[plain, 5] += self.allocations[taken[plain, w.ACCESS_ALLOCATION], w.GM_BASE]
+        self.rank_events.append(events)
+        return records[~signals]
 
     def begin(self, task: int, plan: TaskPlan) -> None:
         """Blocks of ``task`` are about to start."""
@@ -311,6 +332,7 @@ class CoreWatch:
             records[records[:, w.ACCESS_SNAPSHOT] >= 0, w.ACCESS_SNAPSHOT] += len(self.crew.snapshots)
             self.crew.snapshots = np.concatenate((self.crew.snapshots, taken))
             clocks, crew_number = self.crew.snapshots, self.crew.number
+        records = launch.without_signals(records, node, int(state[w.SEAT]), int(state[w.PROGRAM]))
         for record in records[records[:, w.ACCESS_KIND] & w.WRITES != 0]:
             place = int(state[w.PROGRAM]), int(record[w.ACCESS_INSTRUCTION])
             launch.writers.setdefault(int(record[w.ACCESS_ALLOCATION]), {}).setdefault(node, place)

@@ -107,6 +107,7 @@ LOG_ROWS: Final = 8192
 LOG_RESERVE: Final = 4096  # rows one instruction may add
 SNAPSHOT_CAPACITY: Final = 1024
 WRITES, ATOMIC, BY_SCALAR = 1, 2, 4
+NOTIFIES, WAITED = 8, 16  # signals, whose box holds cell, rank or value, amount or threshold, operation
 
 # facts about an instruction, one row per instruction of a program
 FACT_RULE, FACT_TARGET, FACT_SOURCES, FACT_SOURCE, FACT_TENSOR, FACT_LISTS, FACT_FLAGS, FACT_ROOT, FACT_EXTRA, FACT_SECOND = (

@@ -1,0 +1,101 @@
+"""Checks of a run on several chips: what is asked of the ranks, and what their logs say together."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pypto.runtime.run_config import RunConfig
+from pypto.sim.checks.findings import CheckError, Finding, WaitError
+from pypto.sim.checks.forced import keep
+from pypto.sim.checks.selection import Checks
+
+if TYPE_CHECKING:
+    from pypto.runtime.distributed_host import Task
+    from pypto.runtime.ranks_protocol import Done
+    from pypto.sim.checks.rank_log import RankLog
+
+_OVERSHOT: Final = re.compile(r"== (-?\d+), holds (-?\d+)")
+_SHORT: Final = re.compile(r">= (-?\d+), holds (-?\d+)")
+
+
+def effective(config: RunConfig | None, compiled: Any) -> RunConfig | None:
+    """``config`` with the checks that ``compiled`` was compiled with, unless it chooses some itself."""
+    chosen = getattr(compiled, "checks", None)
+    if chosen is None or config is not None and config.checks is not None:
+        return config
+    checks, mode, poison = chosen
+    base = RunConfig(platform=compiled.platform) if config is None else config
+    return dataclasses.replace(base, checks=checks, checks_mode=mode, poison=poison)
+
+
+def checks_of(config: RunConfig | None, clocked: bool) -> Checks:
+    """The checks that ``config`` asks for."""
+    if config is None:
+        return Checks.of(None, clocked=clocked)
+    return Checks.of(config.checks, config.checks_mode, config.poison, clocked=clocked)
+
+
+@dataclass
+class RunChecks:
+    """Logs and findings of one run; ``cells``: what the signal cells held when it began."""
+
+    checks: Checks
+    cells: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def findings(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> tuple[Finding, ...]:
+        """What the ranks found each for itself, and what their logs say together; updates ``cells``."""
+        from pypto.sim.checks.ranks import RunOrder, rank_findings
+
+        found = [finding for answer in done.values() for finding in answer.findings]
+        logs: dict[int, tuple[int, RankLog]] = {
+            task.number: (task.target, log) for task in tasks if (log := getattr(done.get(task.number), "rank_log", None)) is not None
+        }
+        if logs:
+            order = RunOrder(logs, {task.number: sorted(task.after & logs.keys()) for task in tasks}, self.cells)
+            found += [finding for finding in rank_findings(order) if finding.kind in self.checks.kinds]
+            for cell, notifies in order.notifies.items():
+                for notify in notifies:
+                    value, sets = int(notify.words[2]), int(notify.words[3]) == 1
+                    self.cells[cell] = value if sets else self.cells.get(cell, 0) + value
+        result = tuple(dict.fromkeys(found))
+        keep(result)
+        return result
+
+
+def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Sequence[Any]) -> Finding:
+    """The finding of ranks that wait for signals nobody will send."""
+    text = "\n".join(lines)
+    advice = ["notify the peers first, before any wait: publish, notify, wait, read"]
+    passed = [match for match in _OVERSHOT.finditer(text) if int(match[2]) > int(match[1])]
+    if passed:
+        advice.insert(0, f"wait with WaitCmp.Ge: the cell has passed the value {passed[0][1]} that WaitCmp.Eq waits for")
+    sets = _sets(programs)
+    if sets and any(0 < int(match[2]) < int(match[1]) for match in _SHORT.finditer(text)):
+        advice.insert(0, f"use NotifyOp.AtomicAdd: {', '.join(sets)} signals with NotifyOp.Set, which does not add up")
+    signals = re.findall(r"signal (\w+)\[", text)
+    kernels = tuple(dict.fromkeys(re.findall(r"wait of (\w+),", text)))
+    return Finding("deadlock", text, signals[0] if signals else "", (*kernels, *names), (), None, (), "; ".join(advice))
+
+
+def _sets(programs: Sequence[Any]) -> list[str]:
+    """Kernels that notify by setting a cell."""
+    from pypto.sim.syntax import Instruction
+
+    return list(
+        dict.fromkeys(
+            kernel.name
+            for program in programs
+            for kernel in program.program.kernels.values()
+            for statement in kernel.statements
+            if isinstance(statement, Instruction)
+            and statement.mnemonic == "notify"
+            and statement.attributes.get("op") in ("set", 1)
+        )
+    )
+
+
+__all__ = ["CheckError", "RunChecks", "WaitError", "checks_of", "deadlock_finding", "effective"]

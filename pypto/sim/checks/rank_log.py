@@ -1,0 +1,78 @@
+"""What one launch did with windows and signals, in the form its parent compares with those of the other ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from pypto.sim.checks import words as w
+from pypto.sim.checks.findings import Location
+from pypto.sim.checks.places import location, operation, tensor_operand
+from pypto.sim.recording import Words
+
+if TYPE_CHECKING:
+    from pypto.sim.checks.watch import LaunchWatch
+
+# columns of RankLog.events; BOX holds an absolute box, or the four words of a signal
+EV_KIND, EV_NODE, EV_SEAT, EV_PLACE, EV_BOX = 0, 1, 2, 3, 4
+EVENT_WORDS: Final = EV_BOX + w.ACCESS_WORDS - w.ACCESS_BOX
+
+
+@dataclass(frozen=True)
+class Place:
+    """An instruction that touched a window or a signal."""
+
+    task: str
+    operation: str
+    tensor: str
+    location: Location
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of this rank: address of its first byte, and the tensor it is seen as."""
+
+    name: str
+    address: int
+    size: int
+    shape: tuple[int, ...]
+    bits: int
+    stride: int  # bytes to the same window of the next rank
+    rank: int
+    ranks: int
+
+
+@dataclass(frozen=True)
+class RankLog:
+    """Events in program order per seat; ``before`` are pairs (node, node) that the tasks of the launch order."""
+
+    events: Words
+    places: tuple[Place, ...] = ()
+    before: tuple[tuple[int, int], ...] = ()
+    windows: tuple[Window, ...] = field(default_factory=tuple)
+
+
+def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
+    """Everything the launch did with windows and signals."""
+    events = np.concatenate(watch.rank_events) if watch.rank_events else np.zeros((0, EVENT_WORDS + 1), np.int64)
+    places: list[Place] = []
+    numbers: dict[tuple[int, int], int] = {}
+    rows = np.zeros((len(events), EVENT_WORDS), np.int64)
+    for row, event in zip(rows, events):
+        program, index = int(event[3]), int(event[4])
+        if (program, index) not in numbers:
+            numbers[program, index] = len(places)
+            places.append(_place(watch, program, index))
+        row[:3], row[EV_PLACE], row[EV_BOX:] = event[:3], numbers[program, index], event[5:]
+    nodes = sorted({int(node) for node in rows[:, EV_NODE]})
+    before = tuple((a, b) for a in nodes for b in nodes if a < b and watch.graph.reaches(a, b))
+    return RankLog(rows, tuple(places), before, tuple(windows))
+
+
+def _place(watch: LaunchWatch, program: int, index: int) -> Place:
+    text = watch.programs[program]
+    name = operation(text, index)
+    return Place(text.name, name, tensor_operand(text, index), location(text, index, f"'{name}' in '{text.name}'"))
