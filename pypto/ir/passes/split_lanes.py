@@ -204,6 +204,13 @@ def _divisible(kind: ir.TileType, axis: int) -> bool:
     return len(kind.shape) >= 2 and flat and extent % LANES == 0 and kind.valid_shape == kind.shape and aligned
 
 
+def static(extent: Any) -> int:
+    """A compile-time extent, given as a number or a literal."""
+    value = ir.as_dim(extent)
+    assert isinstance(value, int)
+    return value
+
+
 def _has_effect(expr: ir.Expr) -> bool:
     """True for operations that do more than compute a value on their own core."""
     if not isinstance(expr, ir.Call):
@@ -230,7 +237,7 @@ class _Halves:
         elif isinstance(stmt, ir.If):
             yield replace(stmt, then_body=self.block(stmt.then_body), else_body=self.block(stmt.else_body))
         elif list(blocks(stmt)):
-            yield replace(stmt, body=self.block(stmt.body))  # type: ignore[attr-defined, call-arg, type-var]
+            yield replace(stmt, body=self.block(stmt.body))  # type: ignore[attr-defined, type-var]
         else:
             yield stmt
 
@@ -245,7 +252,7 @@ class _Halves:
 
     def _halved_shape(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
         result = list(shape)
-        result[self._axis] = int(ir.as_dim(result[self._axis])) // LANES
+        result[self._axis] = static(result[self._axis]) // LANES
         return tuple(result)
 
     def _assign(self, stmt: ir.Assign) -> ir.Stmt:
@@ -269,7 +276,9 @@ class _Halves:
         return ir.Call(op, {"x": self._variable(tile), "split": mode}, target.type, {}, call.span)
 
     def _call(self, call: ir.Call, target: ir.Var) -> ir.Call:
-        arguments = {k: self._variable(v) if isinstance(v, ir.Var) else v for k, v in call.arguments.items()}
+        arguments: dict[str, Any] = {
+            k: self._variable(v) if isinstance(v, ir.Var) else v for k, v in call.arguments.items()
+        }
         if not on_vector(target.type) or target.name not in self._groups.halved:
             return replace(call, arguments=arguments)
         if call.op in SOURCES:
@@ -280,7 +289,7 @@ class _Halves:
                 for d, old in zip(half, call.arguments[name])
             )
             if call.op == "tile.load":
-                arguments["offsets"] = self._offsets(arguments["offsets"], int(ir.as_dim(half[self._axis])))
+                arguments["offsets"] = self._offsets(arguments["offsets"], static(half[self._axis]))
                 arguments["valid_shape"] = None
         return replace(call, arguments=arguments, type=target.type)
 

@@ -186,6 +186,8 @@ class MatrixProducts(Movement):
             arguments["init_cond"] = None
         attrs = {k: 1 for k, v in (("a_trans", a_trans), ("b_trans", b_trans)) if v}
         kind = acc.type if acc is not None else self._product_type(left, right, a_trans, b_trans)
+        if isinstance(acc, ir.Var):
+            self.drained.pop(acc, None)
         target = self.tile_variable("product", kind)
         self.emit(ir.Assign(target, ir.Call(op, arguments, kind, attrs, self.span), self.span))
         return target

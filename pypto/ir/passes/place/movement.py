@@ -144,7 +144,11 @@ class Movement(PlacementState):
             return tile
         if space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias) and here not in (MemorySpace.Mat,):
             tile = self.to_space(tile, MemorySpace.Mat)
-        return self.emitter.tile("move", tile=tile, target_memory=space)
+        if here != MemorySpace.Acc or space != MemorySpace.Vec or not isinstance(tile, ir.Var):
+            return self.emitter.tile("move", tile=tile, target_memory=space)
+        if tile not in self.drained:
+            self.drained[tile] = self.emitter.tile("move", tile=tile, target_memory=space)
+        return self.drained[tile]
 
     def on_chip(self, value: Value, space: MemorySpace = MemorySpace.Vec) -> ir.Expr:
         """``value`` as a tile in ``space``."""

@@ -37,6 +37,7 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         self.emitter = operations.Emitter(self.out, self.fresh, generation, function.span)
         self.values: dict[str, Value] = {}
         self.loops: list[OpenLoop] = []
+        self.drained: dict[ir.Var, ir.Expr] = {}  # product in Acc -> its copy for the vector side, made once
         self.span: Span = function.span
         self._assigned_often = _reassigned(function.body)
 
@@ -70,12 +71,14 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
     def block(self) -> Iterator[list[ir.Stmt]]:
         """Collect statements into a nested block."""
         inner: list[ir.Stmt] = []
-        saved = self.out
-        self.out = self.emitter.statements = inner
+        saved, drained = self.out, self.drained
+        self.out, self.drained = inner, dict(drained)
+        self.emitter.statements = inner
         try:
             yield inner
         finally:
             self.out = self.emitter.statements = saved
+            self.drained = {tile: copy for tile, copy in drained.items() if tile in self.drained}
 
     # --- names ---
 
