@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pypto.ir.span import Span
+
+
+COMMAND_FILE = "<python -c>"
+"""File name of source that came with ``python -c``."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +42,40 @@ class Source:
 
 def source_of(target: Callable[..., Any] | type) -> Source:
     """The source of ``target``; ``OSError`` when Python cannot retrieve it (spec language 3.1)."""
-    try:
-        lines, first = inspect.getsourcelines(target)
-    except (OSError, TypeError) as e:
-        name = getattr(target, "__name__", target)
-        raise OSError(f"the source of {name!r} cannot be read; define it in a file or use pl.parse") from e
+    lines, first, filename = _lines_of(target)
     text = "".join(lines)
     dedented = textwrap.dedent(text)
     indent = len(lines[0]) - len(lines[0].lstrip())
     tree = ast.parse(dedented).body[0]
     if not isinstance(tree, (ast.FunctionDef, ast.ClassDef)):
         raise OSError(f"the source of {target!r} is not a function or class definition")
-    filename = inspect.getsourcefile(target) or "<unknown>"
     return Source(tree, filename, max(first, 1), indent, dedented)
+
+
+def _lines_of(target: Callable[..., Any] | type) -> tuple[list[str], int, str]:
+    """Source lines of ``target``, the number of the first one, and the file."""
+    try:
+        lines, first = inspect.getsourcelines(target)
+        return lines, first, inspect.getsourcefile(target) or "<unknown>"
+    except (OSError, TypeError) as e:
+        command = _command_text(target)
+        if command is not None:
+            first = inspect.unwrap(target).__code__.co_firstlineno
+            return inspect.getblock(command[first - 1 :]), first, COMMAND_FILE
+        name = getattr(target, "__name__", target)
+        raise OSError(f"the source of {name!r} cannot be read; define it in a file or use pl.parse") from e
+
+
+def _command_text(target: Any) -> list[str] | None:
+    """The program given with ``python -c``, when ``target`` is part of it."""
+    code = getattr(inspect.unwrap(target), "__code__", None)
+    inside = code is not None and code.co_filename == "<string>" and target.__module__ == "__main__"
+    if not inside or sys.argv[:1] != ["-c"] or "-c" not in sys.orig_argv[:-1]:
+        return None
+    text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+    lines = [line + "\n" for line in text.splitlines()]
+    linecache.cache[COMMAND_FILE] = (len(text), None, lines, COMMAND_FILE)
+    return lines
 
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
