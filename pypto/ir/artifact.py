@@ -149,6 +149,8 @@ def read_meta(directory: Path) -> dict[str, Any]:
     ``FileNotFoundError`` when there is none; ``ValueError`` names the file and what is wrong with it.
     """
     path = directory / META
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{directory} is not a build directory: no such directory")
     if not path.is_file():
         raise FileNotFoundError(
             f"{directory}: no {META}; the build is older than sidecars, distributed "
