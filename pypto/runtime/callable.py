@@ -64,6 +64,10 @@ def assemble(build_dir: str | Path, platform: str) -> ChipCallable:
     directory = Path(build_dir).resolve()
     if not directory.is_dir():
         raise FileNotFoundError(f"{directory} is not a build directory: it does not exist")
+    if find_platform(platform).clocked:
+        from pypto.sim.timing.ahead import compile_ahead
+
+        compile_ahead()
     manifest = read_manifest(directory)
     key = (_content_digest(manifest), str(directory), platform)
     found = _assembled.get(key)

@@ -26,7 +26,8 @@ kernel = numba.njit(nogil=True, error_model="numpy", forceinline=True)
 
 
 @cache
-def _fingerprint() -> str:
+def fingerprint() -> str:
+    """Changes with the engine's sources, the compiler and the processor."""
     digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, llvm.get_host_cpu_name())).encode())
     here = Path(__file__).parent
     for path in sorted([*here.glob("*.py"), here.parent / "layout.py", here.parent / "recording.py"]):
@@ -48,7 +49,7 @@ class _EntryCache(NullCache):
 
     def _path(self, sig: Any) -> Path | None:
         place = folder()
-        key = hashlib.sha256(f"{_fingerprint()} {sig}".encode()).hexdigest()[:16]
+        key = hashlib.sha256(f"{fingerprint()} {sig}".encode()).hexdigest()[:16]
         return None if place is None else place / f"timing-{self._name}-{key}.kernel"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
