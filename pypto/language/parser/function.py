@@ -38,6 +38,11 @@ class Definition:
     jit: bool
 
     @property
+    def identity(self) -> str:
+        """Tells functions of one name apart."""
+        return f"{self.source.filename}:{self.source.first_line}:{self.name}"
+
+    @property
     def tree(self) -> ast.FunctionDef:
         assert isinstance(self.source.tree, ast.FunctionDef)
         return self.source.tree
@@ -98,7 +103,7 @@ class FunctionParser(RankCalls):
 
     def expand_definition(self, definition: Definition, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
         """Parse the body of ``definition`` here with its parameters bound to ``args``."""
-        if definition.name in self.splices:
+        if definition.identity in self.splices:
             self.fail(ParserSyntaxError, f"inline function {definition.name!r} calls itself", node)
         parameters = [a.arg for a in definition.tree.args.args if a.arg != "self"]
         if len(parameters) != len(args):
@@ -115,7 +120,7 @@ class FunctionParser(RankCalls):
             from dataclasses import replace
 
             self.options = replace(self.options, jit=True)
-        self.splices.append(definition.name)
+        self.splices.append(definition.identity)
         try:
             for name, value in zip(parameters, bound):
                 self._bind_parameter(name, value)
