@@ -231,9 +231,8 @@ class Operations(MatrixProducts, RankTransfers):
         name = call.op.partition(".")[2]
         source = MemorySpace.Acc if name == "aiv_shard" else MemorySpace.Vec
         value = a["x"]
-        tile = (
-            value if isinstance(value, ir.Expr) and value.type.space == MemorySpace.Mat else self.on_chip(value, source)
-        )  # type: ignore[attr-defined]
+        staged = isinstance(value, ir.Expr) and getattr(value.type, "space", None) == MemorySpace.Mat
+        tile = value if staged else self.on_chip(value, source)
         made = operations.call(operations.row(f"tile.{name}"), {**a, "x": tile}, self.span)
         target = self.tile_variable(name, made.type)
         self.emit(ir.Assign(target, made, self.span))
@@ -263,7 +262,8 @@ class Operations(MatrixProducts, RankTransfers):
             if is_window(value) and name in row.stays_in_memory:
                 base = self._base_of(value)
                 placed[name] = base
-                bases[base.name] = value
+                if isinstance(base, ir.Var):
+                    bases[base.name] = value
             else:
                 placed[name] = self._operand_of(call, value)
         made = ir.Call(call.op, placed, call.type, call.attrs, self.span)
@@ -350,7 +350,7 @@ class Operations(MatrixProducts, RankTransfers):
     def _insertable(self, source: Value, target: ir.Expr) -> ir.Expr:
         tile = self.on_chip(source) if is_window(source) else source
         rank = len(target.type.shape)  # type: ignore[attr-defined]
-        shape = tile.type.shape
+        shape = tile.type.shape  # type: ignore[union-attr]
         return self.reshaped(tile, (1,) * (rank - len(shape)) + tuple(shape)) if len(shape) < rank else tile
 
     def _tensor_read(self, call: ir.Call, a: dict[str, Any]) -> Value:
