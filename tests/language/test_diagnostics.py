@@ -57,7 +57,7 @@ def other_type(x: T, y: pl.Out[T]):
 def misspelt_name(x: T, y: pl.Out[T]):
     with pl.at(level=pl.Level.CORE_GROUP):
         scaled = pl.mul(x, 2.0)
-        y[:] = scalde
+        y[:] = scalde  # noqa: F821
     return y
 
 
@@ -86,7 +86,7 @@ def unroll_of_a_scalar(x: T, y: pl.Out[T], n: pl.Scalar[pl.INT32]):
 
 
 def nested_core_scopes(x: T, y: pl.Out[T]):
-    with pl.at(level=pl.Level.CORE_GROUP):
+    with pl.at(level=pl.Level.CORE_GROUP):  # noqa: SIM117
         with pl.at(level=pl.Level.CORE_GROUP):
             y[:] = x
     return y
