@@ -132,9 +132,12 @@ def _hids(tasks: Sequence[ChipTask], platform: Platform) -> tuple[str, ...]:
 
 def _warm(platform: Platform) -> None:
     """Load what every rank would load for itself, so that it is inherited instead."""
+    from importlib import import_module
+
     from pypto.sim.machine import interpreter
 
     interpreter()
+    import_module("pypto.sim.checks.run")
     if platform.clocked:
         from pypto.sim.timing.warm import warm
 
