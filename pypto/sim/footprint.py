@@ -48,7 +48,7 @@ def list_window(frame, code, pc, address):
         if axis >= first:
             start = frame[code[pc + 7 + code[tail + 1] + axis - first]]
             size = frame[code[pc + 7 + code[tail + 2] + axis - first]]
-        if start < 0 or size < 0 or start + size > frame[tensor + layout.TENSOR_EXTENTS + axis]:
+        if start < 0 or size < 0 or start > frame[tensor + layout.TENSOR_EXTENTS + axis] - size:
             return 1
         offset += start * frame[tensor + layout.TENSOR_STRIDES + axis]
         window[layout.TENSOR_EXTENTS + axis] = size

@@ -80,6 +80,8 @@ class _Token:
 
 
 _END = "end of the file"
+_DIGITS = 18  # integers of so many digits fit 64 bits
+_LARGEST_TILE = 2**31  # bytes; no on-chip memory comes near it
 
 
 class _Reader:
@@ -99,10 +101,19 @@ class _Reader:
             if found is None:
                 self.complain(f"unexpected character {text[at]!r}", _Token("mark", text[at], at))
             if found.lastgroup != "blank":
-                tokens.append(_Token(found.lastgroup or "", found.group(), at))
+                token = _Token(found.lastgroup or "", found.group(), at)
+                if len(token.text) > _DIGITS and token.kind in ("number", "shape", "place"):
+                    self._check_size(token)
+                tokens.append(token)
             at = found.end()
         tokens.append(_Token("end", _END, len(text)))
         return tokens
+
+    def _check_size(self, token: _Token) -> None:
+        integers = re.findall(r"(?<![\d.eE])\d+(?![\d.eE])", token.text)
+        too_large = next((digits for digits in integers if int(digits) >= 2**64), None)
+        if too_large is not None:
+            self.complain(f"{too_large} does not fit 64 bits", token)
 
     @property
     def token(self) -> _Token:
@@ -298,9 +309,10 @@ class _Body:
         offset = self.reader.integer("the byte offset")
         if offset < 0:
             self.reader.complain(f"tile %{name} has the negative byte offset {offset}")
-        self.tiles.append(
-            Tile(name, space, shape[0], shape[1], dtype, offset, **self._tile_options(), position=position)
-        )
+        tile = Tile(name, space, shape[0], shape[1], dtype, offset, **self._tile_options(), position=position)
+        if offset + tile.rows * max(tile.cols, tile.stride or 0) >= _LARGEST_TILE:
+            self.reader.complain(f"tile %{name} ends beyond every on-chip memory")
+        self.tiles.append(tile)
 
     def _tile_options(self) -> dict:
         options: dict = {}

@@ -65,7 +65,7 @@ def view(frame, code, at, target, source):
     for axis in range(rank):
         start, size = frame[code[at + 1 + axis]], frame[code[at + 1 + rank + axis]]
         extent, stride = frame[source + _EXTENTS + axis], frame[source + _STRIDES + axis]
-        if size < 0 or start < 0 or start + size > extent:
+        if size < 0 or start < 0 or start > extent - size:  # a sum may overflow
             frame[opcodes.DETAIL + 2] = axis
             frame[opcodes.DETAIL], frame[opcodes.DETAIL + 1] = start, size
             return layout.OUTSIDE_TENSOR
@@ -147,6 +147,19 @@ def _split_strides(frame, target, source, rank):
 
 
 @kernel_code
+def _fill(total, unit, shape, rank):
+    """Whether elements of ``unit`` bits in ``shape`` are ``total`` bits; no product on the way overflows."""
+    for axis in range(rank):
+        if shape[axis] == 0:
+            return total == 0
+    for axis in range(rank):
+        if shape[axis] > total // unit:
+            return False
+        unit *= shape[axis]
+    return unit == total
+
+
+@kernel_code
 def reshape(frame, code, at, target, source):
     """New shape (and element type) over the same bytes; returns a fault code."""
     rank = code[at]
@@ -161,8 +174,7 @@ def reshape(frame, code, at, target, source):
         shape[axis] = frame[code[at + 1 + axis]]
         if shape[axis] < 0:
             return opcodes.NEGATIVE_EXTENT
-        bits_after *= shape[axis]
-    if bits_before != bits_after:
+    if not _fill(bits_before, bits_after, shape, rank):
         return opcodes.BAD_VIEW
     whole = contiguous(frame, source)
     for word in range(layout.TENSOR_WORDS):

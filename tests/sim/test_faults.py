@@ -45,6 +45,22 @@ def test_a_load_outside_its_tensor_names_line_tensor_and_numbers(tmp_path, load)
     assert (c == 0).all()
 
 
+@pytest.mark.parametrize("offset", [2**63 - 1, 2**63 - 32, 2**62, -(2**63)])
+def test_an_offset_near_the_ends_of_64_bits_is_outside(load, offset):
+    program = load(COPY_MAIN, COPY.format(source="gone.py"))
+    with pytest.raises(OutOfBoundsError, match="is outside its extent 32"):
+        program.execute(arguments(np.ones((32, 64), np.float32), np.zeros((32, 64), np.float32), offset))
+
+
+@pytest.mark.parametrize("views", ["view %v, %a, [%n, 0], [32, 64], []", "reshape %v, %a, [%n, 64]"])
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63 - 32, 2**58 + 32])
+def test_a_view_near_the_end_of_64_bits_is_refused(load, views, number):
+    main = COPY_MAIN.replace("  submit %t, @copy, [%a", f"  tensor %v : 2 x fp32\n  {views}\n  submit %t, @copy, [%v")
+    program = load(main, COPY.format(source="gone.py"))
+    with pytest.raises(ExecutionError):
+        program.execute(arguments(np.ones((32, 64), np.float32), np.zeros((32, 64), np.float32), number))
+
+
 def test_a_program_works_again_after_a_fault(load):
     program = load(COPY_MAIN, COPY.format(source="gone.py"))
     a, c = np.ones((32, 64), np.float32), np.zeros((32, 64), np.float32)

@@ -44,21 +44,11 @@ def check_window(args, lists, tensor):
     for k in range(n):
         length = args[valid + k]
         empty |= length <= 0
-        if args[offsets + k] < 0 or args[offsets + k] + length > extent(tensor, first + k):
+        if args[offsets + k] < 0 or args[offsets + k] > extent(tensor, first + k) - length:  # a sum may overflow
             status = OUTSIDE_TENSOR
         if length > args[windows + k]:
             status = OUTSIDE_TENSOR
     return OK if empty else status
-
-
-@kernel_code
-def window_rows(args, lists):
-    """Rows of the tile that a window fills: the product of its leading extents."""
-    n = args[lists]
-    rows = 1
-    for k in range(n - 1):
-        rows *= args[lists + n + 2 + k]
-    return rows
 
 
 @kernel_code
@@ -124,8 +114,13 @@ def outer_offset(args, lists, tensor, outer):
 @kernel_code
 def check_shape(args, lists, tile_rows, tile_cols):
     """``OUTSIDE_TILE`` unless the tile has room for the window's rows and columns."""
-    fits = window_rows(args, lists) <= tile_rows and valid_size(args, lists, 1) <= tile_cols
-    return OK if fits else OUTSIDE_TILE
+    rows = 1
+    for k in range(args[lists] - 1):
+        size = args[lists + args[lists] + 2 + k]
+        rows *= min(size, tile_rows + 1)  # one row too many is enough, and no product overflows
+        if rows > tile_rows:
+            return OUTSIDE_TILE
+    return OK if valid_size(args, lists, 1) <= tile_cols else OUTSIDE_TILE
 
 
 @kernel_code
