@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto.ir import nodes as ir
+from pypto.ir.advice import hint, warn
 from pypto.ir.enums import FunctionType
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, Error
+from pypto.ir.pass_manager import DiagnosticCheck, DiagnosticPhase, VerificationLevel, effective, refuse_conflicts
+from pypto.ir.verification import verify
 
 if TYPE_CHECKING:
     from pypto.ir.compiled_program import CompiledProgram
@@ -62,11 +66,54 @@ def compile_options(config: Any) -> CompileOptions:
     )
 
 
+@dataclass(frozen=True)
+class Checks:
+    """What is checked around the passes: verification, warnings, hints (spec runtime 3.2)."""
+
+    verification: VerificationLevel
+    phase: DiagnosticPhase
+    disabled: frozenset[DiagnosticCheck]
+
+    @classmethod
+    def of(cls, verification: Any = None, phase: Any = None, disabled: Any = None) -> Checks:
+        """The stated options, those left out from the active context or the environment."""
+        return cls(
+            effective("verification_level", verification),
+            effective("diagnostic_phase", phase),
+            frozenset(effective("disabled_diagnostics", disabled).to_list()),
+        )
+
+    def before(self, program: ir.Program) -> None:
+        """Verify ``program`` and warn about it; ``pypto.Error`` when it breaks a rule."""
+        if self.verification != VerificationLevel.NONE:
+            verify(program)
+        if self.phase != DiagnosticPhase.NONE:
+            warn(program, self.disabled)
+
+    def after(self, name: str, program: ir.Program) -> None:
+        """With ``ROUNDTRIP``: the text of ``program`` must parse back to it."""
+        if self.verification != VerificationLevel.ROUNDTRIP:
+            return
+        from pypto.language.text import parse
+
+        if parse(program.as_python()) != program:
+            raise Error(f"Verification failed after {name!r}: the printed program does not parse back to an equal one")
+
+    def placed(self, program: ir.Program, generation: str, directory: Path) -> None:
+        """Performance hints on the placed program."""
+        if self.phase != DiagnosticPhase.NONE:
+            hint(program, generation, directory / "report", self.disabled)
+
+
 def lower_with(program: ir.Program, config: Any = None) -> ir.Program:
     """Run the chip-independent passes."""
     from pypto.ir.passes.pipeline import lowering_passes, run_passes
 
-    return run_passes(program, lowering_passes())
+    stated = {name: getattr(config, name, None) for name in ("diagnostic_phase", "memory_planner")}
+    refuse_conflicts("lower()", stated)
+    checks = Checks.of(None, stated["diagnostic_phase"], getattr(config, "disabled_diagnostics", None))
+    checks.before(program)
+    return run_passes(program, lowering_passes(), after=checks.after)
 
 
 def compile_with(program: ir.Program, config: Any = None) -> Any:
@@ -81,6 +128,8 @@ def compile_with(program: ir.Program, config: Any = None) -> Any:
         distributed_config=config.distributed_config,
         profiling=bool(getattr(config, "compile_profiling", False)),
         memory_planner=getattr(config, "memory_planner", None),
+        diagnostic_phase=getattr(config, "diagnostic_phase", None),
+        disabled_diagnostics=getattr(config, "disabled_diagnostics", None),
     )
 
 
@@ -110,7 +159,6 @@ def compile(  # noqa: A001 - the public name
     Raises ``ValueError`` for an unknown platform and for programs that do not fit the chip; it names the place.
     """
     from pypto.backend.platforms import BackendType, find_platform
-    from pypto.ir.pass_manager import refuse_conflicts
 
     stated = {
         "verification_level": verification_level,
@@ -129,23 +177,26 @@ def compile(  # noqa: A001 - the public name
     else:
         backend_type = backend_type if backend_type is not None else BackendType.Ascend910B
         platform = f"{GENERATIONS[backend_type.name]}sim"
+    checks = Checks.of(verification_level, diagnostic_phase, disabled_diagnostics)
+    checks.before(program)
     name = program.name
     directory = output_directory(name, output_dir)
     if any(f.level is not None and f.level.number >= 3 for f in program.functions.values()):
         from pypto.ir.distributed_compiled_program import compile_distributed
 
         return compile_distributed(program, directory, platform, backend_type, distributed_config, dump_passes)
-    return _compile_chip(program, directory, platform, backend_type, dump_passes, profiling)
+    return _compile_chip(program, directory, platform, backend_type, dump_passes, checks)
 
 
 def _compile_chip(
-    program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, profiling: bool
+    program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, checks: Checks
 ) -> CompiledProgram:
     from pypto.ir.artifact import write_build
     from pypto.ir.compiled_program import CompiledProgram
     from pypto.ir.lowering.build import build
 
-    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program))
+    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
+    checks.placed(ready, GENERATIONS[backend_type.name], directory)
     entries = [f for f in ready.functions.values() if f.type in ENTRY_TYPES]
     if not entries:
         raise CompileError(
@@ -159,7 +210,12 @@ def _compile_chip(
     return CompiledProgram(directory, program, platform, backend_type, names if len(names) > 1 else [], ready)
 
 
-def prepared(program: ir.Program, backend_type: Any, dump_dir: Path | None = None) -> tuple[Any, ir.Program]:
+def prepared(
+    program: ir.Program,
+    backend_type: Any,
+    dump_dir: Path | None = None,
+    after: Callable[[str, ir.Program], None] | None = None,
+) -> tuple[Any, ir.Program]:
     """The chip description and the program after all passes."""
     from pypto.ir.lowering.build import spaces_of
     from pypto.ir.passes.pipeline import lowering_passes, placement_passes, run_passes
@@ -169,7 +225,7 @@ def prepared(program: ir.Program, backend_type: Any, dump_dir: Path | None = Non
     description = chip(generation)
     capacity = {name: space.capacity_bytes for name, space in spaces_of(description).items()}
     passes = lowering_passes() + placement_passes(generation, capacity)
-    return description, run_passes(program, passes, dump_dir)
+    return description, run_passes(program, passes, dump_dir, after=after)
 
 
 def _dump_dir(directory: Path, dump_passes: Any, program: ir.Program) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from enum import Enum
@@ -173,6 +174,37 @@ def refuse_conflicts(operation: str, stated: dict[str, Any]) -> None:
     for name in EXCLUSIVE:
         if stated.get(name) is not None:
             raise RuntimeError(f"{operation}: {name} was passed while a PassContext is already active")
+
+
+def effective(name: str, stated: Any) -> Any:
+    """An option of the pipeline: as stated, else of the active context, else of the environment, else the default."""
+    if stated is not None:
+        return stated
+    context = PassContext.current()
+    if context is not None:
+        return context._options[name]
+    variable, members, default = _FROM_ENVIRONMENT[name]
+    return members.get(os.environ.get(variable, "").strip().lower(), default)
+
+
+_FROM_ENVIRONMENT: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "verification_level": (
+        "PYPTO_VERIFY_LEVEL",
+        {"none": VerificationLevel.NONE, "roundtrip": VerificationLevel.ROUNDTRIP},
+        VerificationLevel.BASIC,
+    ),
+    "diagnostic_phase": (
+        "PYPTO_WARNING_LEVEL",
+        {
+            "none": DiagnosticPhase.NONE,
+            "post_pass": DiagnosticPhase.POST_PASS,
+            "post_pipeline": DiagnosticPhase.POST_PIPELINE,
+        },
+        DiagnosticPhase.PRE_PIPELINE,
+    ),
+    "disabled_diagnostics": ("", {}, DiagnosticCheckSet([DiagnosticCheck.UnusedControlFlowResult])),
+}
+"""Option -> environment variable, its values, and the default (spec language 8.5)."""
 
 
 class PassManager:

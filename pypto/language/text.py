@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto.ir import nodes as ir
-from pypto.ir.errors import ParserError
+from pypto.ir.errors import Error
 
 _counter = itertools.count()
 
@@ -34,7 +34,7 @@ def parse(code: str, filename: str = "<string>", source_map: Any = None) -> ir.F
     _declare_dimensions(code, names)
     try:
         exec(compiled, names)
-    except (ParserError, SyntaxError):
+    except (Error, SyntaxError):
         raise
     except Exception as e:
         raise RuntimeError(f"{filename}: {type(e).__name__}: {e}") from e

@@ -50,11 +50,17 @@ def placement_passes(generation: str, capacity: dict[str, int]) -> list[NamedPas
 
 
 def run_passes(
-    program: ir.Program, passes: list[NamedPass], dump_dir: Path | None = None, first: int = 1
+    program: ir.Program,
+    passes: list[NamedPass],
+    dump_dir: Path | None = None,
+    first: int = 1,
+    after: Callable[[str, ir.Program], None] | None = None,
 ) -> ir.Program:
-    """Run ``passes`` in order; with ``dump_dir`` the program after each one is written there."""
+    """Run ``passes`` in order; with ``dump_dir`` the program after each one is written there, ``after`` sees it."""
     for number, step in enumerate(passes, first):
         program = step.run(program)
         if dump_dir is not None:
             (dump_dir / f"{number:02}_after_{step.name}.py").write_text(program.as_python(), encoding="utf-8")
+        if after is not None:
+            after(step.name, program)
     return program

@@ -10,7 +10,7 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import BOOL, INDEX
 from pypto.ir.enums import ForKind, ParamDirection
-from pypto.ir.errors import InvalidOperationError
+from pypto.ir.errors import Error, InvalidOperationError
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.expressions import _ABSENT
 from pypto.language.parser.statements import Statements, same_kind
@@ -316,6 +316,7 @@ class Control(Statements):
         self.roots, then_roots = dict(before), self.roots
         else_body, else_names = self._branch(node.orelse, siblings) if node.orelse else ([], {})
         self.roots.update({k: v for k, v in then_roots.items() if k not in self.roots})
+        self._check_yields(node)
         self.emit(ir.If(condition, then_body, else_body, span=self.span(node)))
         for name, variable in then_names.items():
             other = else_names.get(name)
@@ -332,6 +333,28 @@ class Control(Statements):
         for name in else_names:
             if name not in then_names:
                 self.names._gone[name] = "if"
+
+    def _check_yields(self, node: ast.If) -> None:
+        """Branches that end in ``pl.yield_`` hand over the same names."""
+        names = [self._yielded_names(body) for body in (node.body, node.orelse)]
+        if names == [None, None] or names[0] == names[1]:
+            return
+        shown = [", ".join(n) if n is not None else "nothing" for n in names]
+        raise Error(
+            f"SSAForm: one branch yields {shown[0]}, the other {shown[1]}",
+            self.span(node),
+            "end both branches in pl.yield_ with the same names",
+        )
+
+    def _yielded_names(self, body: list[ast.stmt]) -> list[str] | None:
+        if not self._yields_here(body):
+            if len(body) == 1 and isinstance(body[0], ast.If) and body[0].orelse:
+                return self._yielded_names(body[0].body)  # elif
+            return None
+        last = body[-1]
+        target = last.targets[0] if isinstance(last, ast.Assign) else getattr(last, "target", None)
+        parts = getattr(target, "elts", [target])
+        return [p.id for p in parts if isinstance(p, ast.Name)]
 
     def _branch(self, body: list[ast.stmt], siblings: dict[str, str]) -> tuple[list[ir.Stmt], dict[str, ir.Var]]:
         output: list[ir.Stmt] = []

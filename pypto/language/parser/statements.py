@@ -155,7 +155,8 @@ class Statements(Calls):
         )
         names = self._flat_targets(target, nested, node)
         if len(names) != len(value.type.items):
-            self.syntax(f"{len(names)} targets for {len(value.type.items)} values", node)
+            fail = self.type_error if submit else self.syntax
+            fail(f"{len(names)} targets for {len(value.type.items)} values", node)
         if isinstance(value, ir.TupleExpr):
             held = (
                 [self._held(item, f"{name}_next", node) for name, item in zip(names, value.items)]
