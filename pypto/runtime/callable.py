@@ -16,6 +16,7 @@ from pypto.backend.platforms import Platform, find_platform
 from pypto.runtime import task_names
 
 if TYPE_CHECKING:
+    from pypto.backend.soc import Core
     from pypto.sim.manifest import Manifest
     from pypto.sim.program import LoadedProgram
 
@@ -56,7 +57,8 @@ _assembled: weakref.WeakValueDictionary[tuple[str, str, str], ChipCallable] = we
 def assemble(build_dir: str | Path, platform: str) -> ChipCallable:
     """Load ``build_dir`` for ``platform``.
 
-    ``FileNotFoundError`` names what is missing, ``ValueError`` the damaged file and what is wrong with it.
+    ``FileNotFoundError`` names what is missing, ``ValueError`` the damaged file and what is wrong with it, also when a
+    kernel needs more on-chip memory than the chip has.
     """
     from pypto.sim.manifest import read_manifest
     from pypto.sim.program import load_program
@@ -72,13 +74,15 @@ def assemble(build_dir: str | Path, platform: str) -> ChipCallable:
     key = (_content_digest(manifest), str(directory), platform)
     found = _assembled.get(key)
     if found is None:
+        program = load_program(directory)
+        _check_memory(program, manifest, find_platform(platform))
         found = ChipCallable(
             name=manifest.orchestration.stem,
             hid=task_names.hid_of(manifest.orchestration.read_bytes()),
             digest=key[0],
             build_dir=directory,
             platform=find_platform(platform),
-            program=load_program(directory),
+            program=program,
             runtime_config={"runtime": DEFAULT_RUNTIME, **manifest.runtime},
         )
         task_names.remember(found.hid, found.name)
@@ -95,3 +99,22 @@ def _content_digest(manifest: Manifest) -> str:
         digest.update(f"{path.relative_to(manifest.directory).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
+
+
+def _check_memory(program: LoadedProgram, manifest: Manifest, platform: Platform) -> None:
+    """``ValueError`` when a kernel text, which may have been edited, does not fit the memories of its core."""
+    from pypto.backend.soc import get_backend_instance
+    from pypto.sim.layout import SPACES
+
+    names = {code: name for name, code in SPACES.items()}
+    cluster = get_backend_instance(platform.backend_type).soc.dies[0].clusters[0]
+    cores: dict[str, Core] = {core.kind: core for core in cluster.cores}
+    for entry in manifest.kernels:
+        memories = {memory.space: memory.capacity_bytes for memory in cores[entry.core].memories}
+        for code, needed in program.kernels[entry.name].space_bytes:
+            there = memories.get(names[code])
+            if there is not None and needed > there:
+                raise ValueError(
+                    f"{entry.source}: kernel {entry.name!r} needs {needed:,} bytes of {names[code]}, "
+                    f"a core of {platform.chip} has {there:,}"
+                )
