@@ -17,6 +17,7 @@ from pypto.runtime.task_runtime import Sizing
 from pypto.runtime.timing_memo import recording_digest, timing_memo
 
 if TYPE_CHECKING:
+    from pypto.sim.chips import Chip
     from pypto.sim.recording import Recording
     from pypto.sim.timing import DeviceState, Timeline
 
@@ -32,6 +33,8 @@ class TimedLaunch:
     sizing: Sizing
     signals: Signals
     timeline: Timeline | None = None
+    state_before: DeviceState | None = None
+    told: Words | None = None
 
     @cached_property
     def digest(self) -> bytes:
@@ -59,6 +62,10 @@ class ChipTiming:
         if self._next is not None:
             self._state = self._next
 
+    def chip_of(self, launch: TimedLaunch) -> Chip:
+        """The chip, with its task runtime sized as for ``launch``."""
+        return timing_memo(self._chip_name, launch.sizing).chip
+
     def time(self, launches: Sequence[TimedLaunch], request: TimeIt) -> Timed:
         """Times of ``launches``, one after the other from the state before the run."""
         from pypto.sim.timing import DeviceState
@@ -66,6 +73,7 @@ class ChipTiming:
         state = self._state or DeviceState()
         walls, ends, starts = [], [], []
         for launch, until, work in zip(launches, request.until, request.work):
+            launch.state_before, launch.told = state, _told(launch, until, work)
             timeline, state, notified, moved = self._one(launch, state, until, work)
             launch.timeline = timeline
             walls.append(timeline.device_wall_ns)
@@ -83,13 +91,16 @@ class ChipTiming:
         found = self._memo.pop(key, None)
         if found is None:
             after, signals = state.copy(), launch.signals
-            told = np.zeros(len(launch.recording.trace), np.int64)
-            told[signals.wait_row], told[signals.remote_row] = until, work
-            timeline, start, end = time_ranks(
-                launch.recording, timing_memo(self._chip_name, launch.sizing).chip, after, told
-            )
+            timeline, start, end = time_ranks(launch.recording, self.chip_of(launch), after, _told(launch, until, work))
             found = (timeline, after, end[signals.notify_row], start[signals.remote_row])
             if len(self._memo) >= CAPACITY:
                 self._memo.popitem(last=False)
         self._memo[key] = found
         return found
+
+
+def _told(launch: TimedLaunch, until: Words, work: Words) -> Words:
+    """Per trace row, what other ranks decide."""
+    told = np.zeros(len(launch.recording.trace), np.int64)
+    told[launch.signals.wait_row], told[launch.signals.remote_row] = until, work
+    return told

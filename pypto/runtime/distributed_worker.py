@@ -15,6 +15,7 @@ from pypto.runtime.arguments import Slot
 from pypto.runtime.device_memory import Allocation
 from pypto.runtime.device_tensor import DeviceTensor
 from pypto.runtime.distributed_crew import Crew
+from pypto.runtime.distributed_dfx import clear_diagnostics
 from pypto.runtime.distributed_host import HostRun, fits, host_argument
 from pypto.runtime.distributed_inherited import InheritedMemory
 from pypto.runtime.distributed_memory import CardMemory
@@ -29,9 +30,9 @@ from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
 from pypto.runtime.worker_base import Worker
 
 if TYPE_CHECKING:
-    from pypto.sim.checks.selection import Checks
-
     import torch
+
+    from pypto.sim.checks.selection import Checks
 
 IN_FLIGHT: Final = 2
 _WHERE: Final = "DistributedWorker"
@@ -228,6 +229,8 @@ class DistributedWorker(Worker):
                 raise
 
     def _run_once(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> None:
+        if config is not None and config.any_dfx_enabled():
+            clear_diagnostics(program.compiled.output_dir)
         times = self._times.begin()
         run = HostRun(program, self._windows, self.world_size, self._create, round_robin=not self.persistent)
         program.entry(run, *bound)

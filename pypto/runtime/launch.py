@@ -26,8 +26,9 @@ from pypto.runtime.task_runtime import Sizing, sizing
 from pypto.sim.checks.selection import Checks
 
 if TYPE_CHECKING:
+    from pypto.sim.checks.findings import Finding
     from pypto.sim.chips import Chip
-    from pypto.sim.recording import Recording
+    from pypto.sim.recording import Recording, Words
     from pypto.sim.timing import DeviceState, Timeline
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class Launched:
     chip: Chip | None = None
     state_before: DeviceState | None = None
     findings: tuple[Finding, ...] = ()
+    told: Words | None = None
+    """Per trace row, what other chips decide about its time (:func:`pypto.sim.timing.launch.play`)."""
 
     @property
     def known_recording(self) -> Recording:

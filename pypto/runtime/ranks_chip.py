@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from pypto.backend.platforms import Platform
 from pypto.runtime import markers
 from pypto.runtime.callable import ChipCallable
@@ -21,7 +23,7 @@ from pypto.runtime.markers import DEVICE_CLOCK
 from pypto.runtime.rank_checks import checks_of
 from pypto.runtime.ranks import STOP
 from pypto.runtime.ranks_exchange import RankBoard, RankExchange, RunAbandoned
-from pypto.runtime.ranks_protocol import Abandoned, Dispatch, Done, Failed, Finish, TensorWords, TimeIt
+from pypto.runtime.ranks_protocol import Abandoned, Dispatch, Done, Failed, Finish, Signals, TensorWords, TimeIt
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.spans import (
     BIND,
@@ -113,7 +115,8 @@ class ChipMain:
             self.setup.board.fall_asleep(self.setup.rank, 0)
             answer = Abandoned(dispatch.number)
         except Exception as error:  # whatever a kernel raises belongs to the parent
-            answer = Failed(dispatch.number, type(error).__name__, str(error), traceback.format_exc(), getattr(error, "findings", ()))
+            findings = getattr(error, "findings", ())
+            answer = Failed(dispatch.number, type(error).__name__, str(error), traceback.format_exc(), findings)
         self.connection.send(answer)
 
     def _run(self, dispatch: Dispatch, exchange: RankExchange) -> Done:
@@ -138,12 +141,13 @@ class ChipMain:
             exchange=exchange,
             checks=dataclasses.replace(checks_of(dispatch.config, clocked), mode="collect"),
         )
-        if config.any_dfx_enabled():
-            self._diagnose(dispatch, execution, config)
         if not clocked:
             self._write_wall(dispatch, started_ns)
+            if config.any_dfx_enabled():
+                self._diagnose_values(dispatch, execution.recording, size)
+            now_ns = self.device.clock.now_ns()
             return Done(
-                dispatch.number, finished_ns=self.device.clock.now_ns(), findings=execution.findings, rank_log=execution.rank_log
+                dispatch.number, finished_ns=now_ns, findings=execution.findings, rank_log=execution.rank_log
             )
         recording: Any = execution.recording
         signals = signals_of(recording, arguments)
@@ -159,10 +163,21 @@ class ChipMain:
         after = host.drain_ns + sum(map(host.download_ns, transfers.downloads))
         return Done(dispatch.number, timed.digest, before, after, signals, 0, execution.findings, execution.rank_log)
 
-    def _diagnose(self, dispatch: Dispatch, execution: Any, config: RunConfig) -> None:
-        from pypto.runtime.distributed_dfx import write_rank_diagnostics
+    def _diagnose_values(self, dispatch: Dispatch, recording: Any, size: Sizing) -> None:
+        """Diagnostics without a clock across ranks: the launch is timed as if every wait were over at once."""
+        timed = TimedLaunch(self.setup.callables[dispatch.program], recording, size, Signals())
+        none = np.zeros(0, np.int64)
+        self.timing.time([timed], TimeIt((dispatch.number,), (none,), (none,)))
+        self._diagnose(dispatch, timed)
 
-        write_rank_diagnostics(self.setup, dispatch, execution, config, self.timing)
+    def _diagnose(self, dispatch: Dispatch, timed: TimedLaunch) -> None:
+        from pypto.runtime.distributed_dfx import write_rank_diagnostics
+        from pypto.runtime.launch import Launched as ChipLaunch
+
+        launched = ChipLaunch(
+            timed.recording, timed.timeline, self.timing.chip_of(timed), timed.state_before, told=timed.told
+        )
+        write_rank_diagnostics(launched, timed.program, dispatch.config, self.setup.rank, dispatch.index)
 
     # --- markers ------------------------------------------------------------------------------------------------------
 
@@ -183,7 +198,11 @@ class ChipMain:
 
     def _finish(self, message: Finish) -> None:
         for number, start_ns in zip(message.dispatches, message.start_ns):
-            self._write_modelled(self._launched.pop(number), start_ns)
+            launched = self._launched.pop(number)
+            self._write_modelled(launched, start_ns)
+            config = launched.dispatch.config
+            if config is not None and config.any_dfx_enabled():
+                self._diagnose(launched.dispatch, launched.timed)
         self.timing.keep_state()
         self._launched.clear()
 

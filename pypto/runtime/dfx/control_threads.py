@@ -62,7 +62,7 @@ def _play_with_log(launched: Launched) -> Played:
     while True:
         state = launched.state_before.copy() if launched.state_before is not None else DeviceState()
         cache = state.cover(cache_tags(recording, chip), int(chip.memory.l2_line_bytes.value))
-        played = play(recording, chip, cache, begin_ps, lines)
+        played = play(recording, chip, cache, begin_ps, lines, launched.told)
         needed = int(played.memory[words.LOGGED])
         if needed <= lines:
             return played

@@ -1,0 +1,38 @@
+"""Diagnostics of every rank and dispatch (spec distributed 3.9)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+import pypto.language as pl
+import pypto.language.distributed as pld
+
+from .programs import config, row_program
+
+
+@pl.inline
+def sum_of_all(inp, out, data, signal):
+    data = pl.store(pl.load(inp, [0, 0], [1, 64]), [0, 0], data)
+    data = pld.tensor.allreduce(data, signal)
+    out = pl.store(pl.load(data, [0, 0], [1, 64]), [0, 0], out)
+
+
+@pytest.mark.parametrize("platform", ["a2a3", "a2a3sim"])
+def test_a_folder_per_rank_and_dispatch(platform):
+    x, y = torch.randn(2, 1, 64).share_memory_(), torch.zeros(2, 1, 64).share_memory_()
+    program = row_program(2, 64, pl.FP32, [2, 1], sum_of_all).compile(x, y, config=config(2, platform))
+    stale = program.output_dir / "dfx_outputs" / "rank9" / "d0"
+    stale.mkdir(parents=True)
+    options = config(2, platform)
+    options.enable_chip_swimlane, options.enable_dep_gen = 4, True
+    with program.prepare() as rt:
+        rt(x, y, config=options)
+    torch.testing.assert_close(y, x.sum(0).expand(2, 1, 64))
+    assert not stale.exists()
+    for rank in range(2):
+        folder = program.output_dir / "dfx_outputs" / f"rank{rank}" / "d0"
+        assert json.loads((folder / "dispatch_program.json").read_text()) == {"program": "chip"}
+        assert (folder / "chip_swimlane_records.json").is_file() and (folder / "deps.json").is_file()
