@@ -85,12 +85,15 @@ from pypto.language.text import loads, loads_program, parse, parse_program
 from pypto.language.typing import (
     RUNTIME,
     Array,
+    AsyncEvent,
+    AsyncSession,
     DistributedTensor,
     DynVar,
     InOut,
     IntLike,
     MemRef,
     Out,
+    PrefetchAsyncContext,
     Ptr,
     PtrType,
     Scalar,
@@ -117,6 +120,8 @@ _NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*_EXPORTED, *(n for n in constructs.operation_names() if n not in _EXPORTED)]
     if name in _LAZY:
         from importlib import import_module
 
@@ -129,15 +134,6 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-__all__ = [
+_EXPORTED = [
     n for n in dir() if not n.startswith("_") and n not in ("annotations", "Any", "constructs", "DistributedTensor")
-] + [
-    "jit",
-    "JITFunction",
-    "parser",
-    "tensor",
-    "tile",
-    "system",
-    "array",
-    "prefetch",
-]
+] + ["jit", "JITFunction", "parser", *_NAMESPACES]

@@ -35,6 +35,13 @@ def operation_name(name: str) -> Construct:
     return Construct(name, _summary("pl", name))
 
 
+def operation_names() -> list[str]:
+    """Every name that ``pl.<name>(...)`` takes for an operation."""
+    from pypto.ir import operations
+
+    return [name for name in _spellings("pl") if operations.exists("pl", name)]
+
+
 def _spellings(namespace: str) -> list[str]:
     from pypto.ir import operations
 
@@ -104,7 +111,9 @@ no_dep = Construct("no_dep", "Mark a call argument that derives no dependency.")
 dump_tag = Construct("dump_tag", "Dump a tensor with every task that takes it.")
 split = Construct("split", "Split the vector part of a mixed kernel over two cores.")
 cross_core_slot = Construct("cross_core_slot", "Depth of the cube/vector hand-over ring.")
-optimizations = SimpleNamespace(split=split, cross_core_slot=cross_core_slot)
+optimizations = SimpleNamespace(
+    split=split, cross_core_slot=cross_core_slot, Split=split, CrossCoreSlot=cross_core_slot, Optimization=Construct
+)
 _DIRECTIONS = {
     "scalar": ArgDirection.Scalar,
     "input": ArgDirection.Input,

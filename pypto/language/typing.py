@@ -338,3 +338,21 @@ RUNTIME = _Marker("RUNTIME")
 Ptr = PtrType = _Marker("Ptr")
 TaskId = ScalarSpec(TASK_ID)
 IntLike = int | DimExpression | ir.Expr
+
+
+class PrefetchAsyncContext:
+    """Annotation: what ``pl.prefetch.make_context`` returns."""
+
+    opaque_name = "PrefetchContext"
+
+
+class AsyncSession:
+    """Annotation: what ``pl.prefetch.session`` returns."""
+
+    opaque_name = "PrefetchSession"
+
+
+class AsyncEvent:
+    """Annotation: what ``pl.prefetch.async_prefetch`` returns."""
+
+    opaque_name = "PrefetchEvent"

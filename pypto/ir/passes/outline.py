@@ -106,8 +106,7 @@ class Outliner:
             attrs = {**body[0].attrs, **attrs}
             body = body[0].body
         if scope.var is not None:
-            index = ir.Call("tile.get_block_idx", {}, ir.ScalarType(INDEX), {}, scope.span)
-            body = [ir.Assign(scope.var, index, scope.span), *body]
+            body = [_block_index(scope.var, scope), *body]
         return self._outline(scope, body, attrs, after, "incore")
 
     @staticmethod
@@ -391,11 +390,21 @@ def _replaced(name: str, accesses: Accesses, scope: ir.Scope) -> bool:
 
 
 def _flattened(body: list[ir.Stmt]) -> list[ir.Stmt]:
-    return [
-        s
-        for stmt in body
-        for s in (_flattened(stmt.body) if isinstance(stmt, ir.Scope) and stmt.kind in ("at", "spmd") else [stmt])
-    ]
+    """``body`` with the scopes of a cluster opened; the loop form of ``pl.spmd`` binds its block index."""
+    result: list[ir.Stmt] = []
+    for stmt in body:
+        if not isinstance(stmt, ir.Scope) or stmt.kind not in ("at", "spmd"):
+            result.append(stmt)
+            continue
+        if stmt.var is not None:
+            result.append(_block_index(stmt.var, stmt))
+        result += _flattened(stmt.body)
+    return result
+
+
+def _block_index(variable: ir.Var, scope: ir.Scope) -> ir.Assign:
+    index = ir.Call("tile.get_block_idx", {}, ir.ScalarType(INDEX), {}, scope.span)
+    return ir.Assign(variable, index, scope.span)
 
 
 def _reads_after(body: list[ir.Stmt]) -> Iterator[set[str]]:

@@ -1,0 +1,217 @@
+"""Placement scopes, loops and scalar expressions (spec language 4.3, 4.8, 5)."""
+
+import torch
+from round_trip import assert_round_trips, random
+
+import pypto.language as pl
+from pypto import ir
+from pypto.runtime import RunConfig
+
+SIM = RunConfig(platform="a2a3sim")
+
+
+def test_level_scope():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+            with pl.at(pl.Level.CHIP, pl.Role.Orchestrator, name_hint="chip_part"):  # noqa: SIM117
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    y[:] = pl.add(x[:], 1.0)
+            return y
+
+    assert_round_trips(P)
+    x, y = random(32, 64), torch.zeros(32, 64)
+    ir.compile(P, platform="a2a3sim")(x, y)
+    torch.testing.assert_close(y, x + 1)
+
+
+def test_level_scope_opaque():
+    @pl.program
+    class P:
+        @pl.function
+        def main(self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+            with pl.at(level=pl.Level.CHIP):
+                t = pl.create_tensor([32, 64], dtype=pl.FP32)
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    t[:] = pl.add(x[:], 1.0)
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    y[:] = pl.mul(t[:], 2.0)
+            return y
+
+    assert_round_trips(P)
+    x, y = random(32, 64), torch.zeros(32, 64)
+    ir.compile(P, platform="a2a3sim")(x, y)
+    torch.testing.assert_close(y, (x + 1) * 2)
+
+
+def test_scalar_exprs():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(
+            self,
+            a: pl.Scalar[pl.INT32],
+            b: pl.Scalar[pl.INT64],
+            f: pl.Scalar[pl.FP32],
+            y: pl.Out[pl.Tensor[[1, 16], pl.INT32]],
+            z: pl.Out[pl.Tensor[[1, 8], pl.FP32]],
+        ):
+            pl.write(y, [0, 0], pl.cast(a + b, pl.INT32))
+            pl.write(y, [0, 1], pl.cast(a * 3 - b // 2, pl.INT32))
+            pl.write(y, [0, 2], pl.cast(b % 5, pl.INT32))
+            pl.write(y, [0, 3], pl.cast((a << 3) >> 1, pl.INT32))
+            pl.write(y, [0, 4], pl.cast(~a, pl.INT32))
+            pl.write(y, [0, 5], pl.cast(-b, pl.INT32))
+            pl.write(y, [0, 6], pl.min(a, pl.const(4, pl.INT32)))
+            pl.write(y, [0, 7], pl.cast(pl.max(b, 2), pl.INT32))
+            n = 0
+            if a > 3 and b < 100 or not (f > 1.0):
+                n = 1
+            pl.write(y, [0, 8], pl.cast(n, pl.INT32))
+            pl.write(y, [0, 9], pl.cast(f * 2.0, pl.INT32))
+            pl.write(y, [0, 10], pl.cast(a / 2, pl.INT32))
+            pl.write(y, [0, 11], pl.cast(pl.FP16.get_byte() + 2**5, pl.INT32))
+            pl.write(z, [0, 0], f / 3.0)
+            pl.write(z, [0, 1], pl.cast(a, pl.FP32) + f)
+            pl.write(z, [0, 2], pl.abs(-f))
+            return y, z
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            a: pl.Scalar[pl.INT32],
+            b: pl.Scalar[pl.INT64],
+            f: pl.Scalar[pl.FP32],
+            y: pl.Out[pl.Tensor[[1, 16], pl.INT32]],
+            z: pl.Out[pl.Tensor[[1, 8], pl.FP32]],
+        ):
+            y, z = self.k(a, b, f, y, z)
+            return y, z
+
+    assert_round_trips(P)
+    y = torch.zeros(1, 16, dtype=torch.int32)
+    z = torch.zeros(1, 8)
+    ir.compile(P, platform="a2a3sim")(7, 13, 1.5, y, z)
+    assert y[0, :12].tolist() == [20, 15, 3, 28, -8, -13, 4, 13, 1, 3, 3, 34], y
+    torch.testing.assert_close(z[0, :3], torch.tensor([0.5, 8.5, 1.5]))
+
+
+def test_cluster_forms():
+    @pl.jit
+    def k(x: pl.Tensor[[64, 64], pl.FP16], w: pl.Tensor[[64, 64], pl.FP16], o: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        with pl.cluster(name_hint="cl"):
+            for b in pl.spmd(4):
+                s = pl.matmul(x[b * 16 : b * 16 + 16, :], w, out_dtype=pl.FP32)
+                o[b * 16 : b * 16 + 16, :] = pl.exp(pl.mul(s, 0.01))
+        return o
+
+    x, w, o = random(64, 64, dtype=torch.float16), random(64, 64, dtype=torch.float16, seed=1), torch.zeros(64, 64)
+    k(x, w, o, config=SIM)
+    torch.testing.assert_close(o, torch.exp(x.float() @ w.float() * 0.01), rtol=1e-2, atol=1e-2)
+    assert_round_trips(k.lower(x, w, o))
+
+
+def test_pipeline_init():
+    @pl.jit
+    def k(x: pl.Tensor[[64, 64], pl.FP32], o: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            zero = pl.full([16, 64], dtype=pl.FP32, value=0.0)
+            for i, (acc,) in pl.pipeline(4, stage=2, init_values=(zero,)):
+                nxt = pl.add(acc, x[i * 16 : i * 16 + 16, :])
+                res = pl.yield_(nxt)
+            o[:] = res
+        return o
+
+    x, o = random(64, 64), torch.zeros(16, 64)
+    k(x, o, config=SIM)
+    torch.testing.assert_close(o, x.view(4, 16, 64).sum(0))
+    assert_round_trips(k.lower(x, o))
+
+
+def test_negative_steps():
+    @pl.jit
+    def k(x: pl.Tensor[[64, 64], pl.FP32], o: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+        for i in pl.range(3, -1, -1):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                for j in pl.range(15, -1, -1):
+                    r = i * 16 + j
+                    o[r : r + 1, :] = pl.add(x[r : r + 1, :], 1.0)
+        return o
+
+    x, o = random(64, 64), torch.zeros(64, 64)
+    k(x, o, config=SIM)
+    torch.testing.assert_close(o, x + 1)
+
+
+def test_orch_control():
+    @pl.jit
+    def k(x: pl.Tensor[[64, 64], pl.FP32], c: pl.Tensor[[4], pl.INT32], o: pl.InOut[pl.Tensor[[64, 64], pl.FP32]]):
+        i = 0
+        while i < 4:
+            n = pl.read(c, [i])
+            i = i + 1
+            if n == 0:
+                continue
+            if n > 5:
+                break
+            with pl.at(level=pl.Level.CORE_GROUP):
+                r = (i - 1) * 16
+                o[r : r + 16, :] = pl.mul(x[r : r + 16, :], pl.cast(n, pl.FP32))
+        return o
+
+    x, o = random(64, 64), torch.zeros(64, 64)
+    k(x, torch.tensor([2, 0, 3, 9], dtype=torch.int32), o, config=SIM)
+    w = torch.zeros(64, 64)
+    w[:16] = 2 * x[:16]
+    w[32:48] = 3 * x[32:48]
+    torch.testing.assert_close(o, w)
+
+
+def test_forward_calls_spmd_fn():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+            with pl.spmd(4, sync_start=True, name_hint="z"):
+                y = self.k(x, y)
+            y2, t = pl.spmd_submit(self.k, x, y, core_num=4, allow_early_resolve=True)
+            return y2
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def k(
+            self, x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
+        ) -> pl.Tensor[[64, 64], pl.FP32]:
+            b = pl.tile.get_block_idx()
+            y = pl.store(
+                pl.add(pl.load(x, [b * 16, 0], [16, 64]), pl.cast(pl.tile.get_block_num(), pl.FP32)), [b * 16, 0], y
+            )
+            return y
+
+    x, y = random(64, 64), torch.zeros(64, 64)
+    ir.compile(P, platform="a2a3sim")(x, y)
+    torch.testing.assert_close(y, x + 4)
+    assert_round_trips(P)
+
+
+def test_spmd_function_type():
+    @pl.program
+    class P:
+        @pl.function(type=pl.FunctionType.AIV)
+        def k(
+            self, x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]
+        ) -> pl.Tensor[[64, 64], pl.FP32]:
+            b = pl.tile.get_block_idx()
+            y = pl.store(pl.add(pl.load(x, [b * 16, 0], [16, 64]), 1.0), [b * 16, 0], y)
+            return y
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+            with pl.spmd(core_num=4) as tid:
+                y = self.k(x, y)
+            return y
+
+    x, y = random(64, 64), torch.zeros(64, 64)
+    ir.compile(P, platform="a2a3sim")(x, y)
+    torch.testing.assert_close(y, x + 1)
+    assert_round_trips(P)
