@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pypto.sim.checks.rank_log import RankLog
     from pypto.sim.checks.run import Report
     from pypto.sim.checks.selection import Checks
+    from pypto.sim.crew import LeftBehind
+    from pypto.sim.task_log import TaskLog
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Execution:
     tasks: int
     findings: tuple[Finding, ...] = ()
     rank_log: RankLog | None = None
+    left_behind: tuple[tuple[TaskPlan, LeftBehind], ...] = ()
+    log: TaskLog | None = None
 
 
 class LoadedProgram:
@@ -98,6 +102,7 @@ class LoadedProgram:
         self._plans = self._plan()
         self._workspaces: deque[Workspace] = deque()
         self._places = self._parameter_words()
+        self.gathers = any(call.row.kernel == "gather.flat" for kernel in kernels.values() for call in kernel.calls)
         self._last_bound: _Bound | None = None
 
     def _plan(self) -> dict[int, TaskPlan]:
@@ -124,6 +129,7 @@ class LoadedProgram:
         stand_ins: Mapping[str, StandIn] | None = None,
         exchange: Exchange | None = None,
         checks: Checks | None = None,
+        log: TaskLog | None = None,
     ) -> Execution:
         """Run the program once.
 
@@ -131,22 +137,20 @@ class LoadedProgram:
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
         on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). ``exchange``: how the
         launch reaches other ranks, for programs with windows. ``checks``: what is looked for on the way
-        (:mod:`pypto.sim.checks`). Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
+        (:mod:`pypto.sim.checks`). ``log``: notes arguments and scopes of the tasks. Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
         wrong while running, its subclass ``CheckError`` for what the checks find.
         """
-        if checks:
-            from pypto.sim.checks.run import checked
+        def run(report: Report | None = None) -> Execution:
+            return self._execute(
+                args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
+                exchange=exchange, report=report, log=log,
+            )  # fmt: skip
 
-            with checked(self, platform, checks) as report:
-                done = self._execute(
-                    args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
-                    exchange=exchange, report=report,
-                )  # fmt: skip
-            return replace(done, findings=report.findings, rank_log=report.rank_log())
-        return self._execute(
-            args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
-            exchange=exchange, report=None,
-        )  # fmt: skip
+        if not checks:
+            return run()
+        from pypto.sim.checks.run import execute_checked
+
+        return execute_checked(self, platform, checks, run)
 
     def _execute(
         self,
@@ -159,6 +163,7 @@ class LoadedProgram:
         stand_ins: Mapping[str, StandIn] | None,
         exchange: Exchange | None,
         report: Report | None,
+        log: TaskLog | None,
     ) -> Execution:
         bound = self._bind(args)
         try:
@@ -170,10 +175,8 @@ class LoadedProgram:
             launch = Launch(
                 self.orchestration, self._plans, workspace, bound.allocations.copy(),
                 record=record, clusters=clusters, threads=threads, stand_ins=stand_ins, exchange=exchange,
-                watch=None if report is None else report.begin(bound.tensors, bound.numbers),
+                watch=None if report is None else report.begin(bound.tensors, bound.numbers), log=log,
             )  # fmt: skip
-            if report is not None:
-                report.launch = launch
             launch.run(self._places, bound.words)
             recording = None
             if record:
@@ -182,7 +185,7 @@ class LoadedProgram:
                 recording = launch.recorder.recording(
                     self.name, platform, trace.rows[: trace.used].copy(), bound.arguments.copy(), table
                 )
-            return Execution(recording, launch.tasks)
+            return Execution(recording, launch.tasks, log=log, left_behind=tuple(launch.left_behind))
         finally:
             self._workspaces.append(workspace)
 

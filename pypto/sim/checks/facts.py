@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -75,8 +76,17 @@ _CONSTANTS: Final = frozenset((w.FILL, w.FILL_PAD, w.LOAD, w.LOAD_ROWS, w.FETCH)
 _PREDICATED: Final = ("compare.select", "compare.select_scalar")
 
 
+_KNOWN: Final[WeakKeyDictionary[TileProgram, Words]] = WeakKeyDictionary()
+
+
 def instruction_facts(program: TileProgram) -> Words:
     """``int64[instructions, FACT_WORDS]`` of a program."""
+    if program not in _KNOWN:
+        _KNOWN[program] = _work_out(program)
+    return _KNOWN[program]
+
+
+def _work_out(program: TileProgram) -> Words:
     roots = _roots(program)
     facts = np.zeros((max(len(program.statements), 1), w.FACT_WORDS), np.int64)
     facts[:, w.FACT_ROOT] = -1

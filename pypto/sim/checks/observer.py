@@ -252,6 +252,10 @@ def _elements(state, args, fact, instruction):
     dtype, data = load_word(target + 8 * layout.TILE_DTYPE), load_word(target)
     looks = is_float(dtype) and state[w.ASKED] & w.PRECISION != 0
     clean = _sources_are_clean(state, args, fact, rows, cols)
+    if clean and pitch == cols * size and (not looks or is_finite_run(data, rows * cols, dtype)):
+        fill(shadow, rows * pitch, 0)
+        _set_rest(state, target, rows, cols)
+        return
     for i in range(rows):
         finite = not looks or is_finite_run(data + i * pitch, cols, dtype)
         if clean and finite:
@@ -593,6 +597,12 @@ def _load(state, args, fact, instruction):
             _rest_of_load(state, target, args, lists, tensor, rows, cols, window, outers)
     if turned:
         rows, cols, row_step, col_step = cols, rows, col_step, row_step
+    if allocation[w.GM_SHADOW] == 0 and outers == 1 and first_row == 0 and first_col == 0 and not packed:
+        dtype, width = load_word(target + 8 * layout.TILE_DTYPE), cols * size
+        looks = is_float(dtype) and state[w.ASKED] & w.PRECISION != 0
+        if _pitch(target) == width and (not looks or is_finite_run(load_word(target), rows * cols, dtype)):
+            fill(_shadow(state, target), rows * width, 0)
+            return
     for outer in range(outers):
         offset_of = outer_offset(args, lists, tensor, outer)
         if offset_of >= 0:

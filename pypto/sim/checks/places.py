@@ -34,7 +34,8 @@ def operation(program: TileProgram, index: int) -> str:
     if not isinstance(statement, Instruction):
         return "?"
     name = {"sload": "read", "sstore": "write", "tcvt": "cast"}.get(statement.mnemonic, statement.mnemonic)
-    return name[1:] if name in INSTRUCTIONS and name.startswith("t") else name
+    keeps = name.startswith(("tpush", "tpop", "tfree"))
+    return name[1:] if name in INSTRUCTIONS and name.startswith("t") and not keeps else name
 
 
 def operand_at(program: TileProgram, index: int, position: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -19,14 +18,15 @@ from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.values import value_findings
-from pypto.sim.checks.watch import LaunchWatch, Memory, watches_gathers
+from pypto.sim.checks.watch import LaunchWatch, Memory
 from pypto.sim.distributed import CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
 from pypto.sim.faults import ExecutionError
 from pypto.sim.memory import memory_view
 
 if TYPE_CHECKING:
-    from pypto.sim.launch import Launch
-    from pypto.sim.program import LoadedProgram, TensorArgument
+    from pypto.sim.crew import LeftBehind
+    from pypto.sim.program import Execution, LoadedProgram, TensorArgument
+    from pypto.sim.tasks import TaskPlan
     from pypto.sim.tile_program import TileProgram
 
 
@@ -36,14 +36,18 @@ class Report:
     def __init__(self, program: LoadedProgram, platform: str, checks: Checks):
         self.program, self.platform, self.checks = program, platform, checks
         self.watch: LaunchWatch | None = None
-        self.launch: Launch | None = None
         self.findings: tuple[Finding, ...] = ()
         self._static: list[Finding] = []
         self._windows: list[Window] = []
 
+    @property
+    def observes(self) -> bool:
+        """Whether blocks have to be observed: for deep checks, and for the indices of gathers from tiles."""
+        return self.checks.deep or "bounds" in self.checks.kinds and self.program.gathers
+
     def begin(self, tensors: Sequence[TensorArgument], numbers: Sequence[int]) -> LaunchWatch | None:
         """The watch of a launch with these tensor arguments, whose allocations are ``numbers``; ``None`` if needless."""
-        if not self.checks.deep and not any(watches_gathers(p) for p in self.program.kernels.values()):
+        if not self.observes:
             return None
         watch = self.watch = LaunchWatch(self.checks, self.program.orchestration)
         watch.on_program = self._on_program
@@ -70,13 +74,12 @@ class Report:
         if self.checks.kinds & {"precision", "shape-contract"}:
             self._static += contract_findings(program, self.platform)
 
-    def gather(self, failure: ExecutionError | None) -> None:
-        """Findings of the execution, which ended with ``failure``."""
+    def gather(self, failure: ExecutionError | None, left: Sequence[tuple[TaskPlan, LeftBehind]] = ()) -> None:
+        """Findings of the execution, which ended with ``failure`` or left tiles ``left`` in queues."""
         found: Iterator[Finding] = iter(())
         if failure is not None:
             found = failure_findings(failure)
-        if self.launch is not None:
-            found = chain(found, left_behind_findings(self.launch.left_behind))
+        found = chain(found, left_behind_findings(left))
         if self.watch is not None:
             late = () if failure is not None else value_findings(self.watch)
             found = chain(found, self._static, race_findings(self.watch), late, direction_findings(self.watch))
@@ -89,18 +92,20 @@ def _window(memory: Memory, context: int) -> Window:
     return Window(memory.name, memory.address, memory.size, memory.shape, memory.bits, stride, rank, ranks)
 
 
-@contextmanager
-def checked(program: LoadedProgram, platform: str, checks: Checks) -> Iterator[Report]:
-    """Run the body as one execution of ``program``; raises ``CheckError`` for findings unless they are collected."""
+def execute_checked(program: LoadedProgram, platform: str, checks: Checks, run: Callable[[Report], Execution]) -> Execution:
+    """One execution of ``program`` by ``run``; raises ``CheckError`` for findings unless they are collected."""
     report = Report(program, platform, checks)
     try:
-        yield report
+        done = run(report)
     except ExecutionError as failure:
         report.gather(failure)
         if not report.findings:
             raise
         raise error_of(report.findings) from failure
-    report.gather(None)
+    if report.watch is None and not done.left_behind:
+        return done
+    report.gather(None, done.left_behind)
     if report.findings and checks.mode == "raise":
         raise error_of(report.findings)
     keep(report.findings)
+    return replace(done, findings=report.findings, rank_log=report.rank_log())

@@ -92,7 +92,7 @@ def _from_origin(watch: LaunchWatch, origin: Words, memory: Memory, runs: Words)
     span = int(runs[0, 0]), int(runs[-1, 1])
     kind = int(origin[w.OR_KIND])
     if kind in (w.FROM_UNWRITTEN, w.FROM_PADDING):
-        return _undefined(watch, origin, memory, reached, span, ranges)
+        return _undefined(watch, origin, reached)
     return _out_of_range(watch, origin, memory, reached, span, ranges)
 
 
@@ -105,10 +105,7 @@ def _site(watch: LaunchWatch, origin: Words) -> tuple[TileProgram, int, str, Loc
     return program, index, task, location(program, index, f"'{operation(program, index)}' in '{task}'")
 
 
-def _undefined(
-    watch: LaunchWatch, origin: Words, memory: Memory, reached: str, span: tuple[int, int],
-    ranges: tuple[tuple[int, int], ...],
-) -> Finding:  # fmt: skip
+def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     program, index, task, place = _site(watch, origin)
     name, what = operation(program, index), operand_at(program, index, int(origin[w.OR_OPERAND]))
     if int(origin[w.OR_HIGH]) > 0:
@@ -118,10 +115,11 @@ def _undefined(
         repair = f"write '{of.name}' first, or create it with init_value=0.0"
         size = max(of.bits // 8, 1)
         return Finding("uninit", message, of.name, (task,), (place,), (low, max(high - 1 + size, low + size)), (), repair)
-    element = f"[{int(origin[w.OR_ROW])}, {int(origin[w.OR_COL])}]"
+    row, col = int(origin[w.OR_ROW]), int(origin[w.OR_COL])
+    element, cell = f"[{row}, {col}]", ((row, row + 1), (col, col + 1))
     if int(origin[w.OR_KIND]) == w.FROM_UNWRITTEN:
         message = f"'{name}' in '{task}' uses {element} of '{what}', which was never written; the result reaches {reached}"
-        return Finding("uninit", message, what, (task,), (place,), span, ranges, _start_value(program, what))
+        return Finding("uninit", message, what, (task,), (place,), None, cell, _start_value(program, what))
     shape = tile_shape(program, what) or (0, 0)
     valid = f"{int(origin[w.OR_ROWS])} x {int(origin[w.OR_COLS])}"
     message = (
@@ -129,7 +127,7 @@ def _undefined(
         f"{shape[0]} x {shape[1]} elements are valid; the result reaches {reached}"
     )
     repair = "fill the rest first with pl.fillpad(..., pad_value=...), or narrow the result with pl.set_validshape"
-    return Finding("out-of-valid", message, what, (task,), (place,), span, ranges, repair)
+    return Finding("out-of-valid", message, what, (task,), (place,), None, cell, repair)
 
 
 def _start_value(program: TileProgram, name: str) -> str:

@@ -250,8 +250,8 @@ class CoreWatch:
     def __init__(self, launch: LaunchWatch) -> None:
         self.launch = launch
         self.state = np.zeros(w.STATE_WORDS, np.int64)
-        self.log = np.zeros((w.LOG_ROWS, w.ACCESS_WORDS), np.int64)
-        self.snapshots = np.zeros((w.SNAPSHOT_CAPACITY, 1), np.int64)
+        self.log = np.empty((w.LOG_ROWS, w.ACCESS_WORDS), np.int64)
+        self.snapshots = np.empty((w.SNAPSHOT_CAPACITY, 1), np.int64)
         self.spaces = np.zeros(16, np.int64)
         self.crew: Crew | None = None
         self._shadows: dict[int, Shadow] = {}
@@ -300,7 +300,7 @@ class CoreWatch:
         state[w.CLOCK] = crew.clocks[index].ctypes.data
         state[w.SHARED_CLOCKS] = crew.shared.ctypes.data
         if self.snapshots.shape[1] != crew.size:
-            self.snapshots = np.zeros((w.SNAPSHOT_CAPACITY, crew.size), np.int64)
+            self.snapshots = np.empty((w.SNAPSHOT_CAPACITY, crew.size), np.int64)
         state[w.SNAPSHOTS], state[w.SNAPSHOT], state[w.TICK] = self.snapshots.ctypes.data, -1, 1
 
     def together(self, seats: Sequence[Seat]) -> None:
