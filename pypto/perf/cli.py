@@ -32,14 +32,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def share(text: str) -> float:
-    """``5%`` or ``0.05`` as a share."""
+    """``5%`` or ``0.05`` as a share; a bare number above 1 is refused, since 5 % was meant."""
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no share: write 5% or 0.05") from None
-    if value < 0:
+    if not value >= 0:
         raise argparse.ArgumentTypeError(f"{text!r}: a share must not be negative")
+    if value > 1 and not text.endswith("%"):
+        raise argparse.ArgumentTypeError(f"{text!r} would be {value:.0%}: write {text}% or {value / 100:g}")
     return value
+
+
+def positive(text: str) -> int:
+    """A count of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1")
+    return int(text)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -58,7 +67,7 @@ def _command(parsers: Any, name: str, run: Any, text: str) -> argparse.ArgumentP
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, help="measured launches (default: what the log holds)")
+    parser.add_argument("--rounds", type=positive, help="measured launches (default: what the log holds)")
     parser.add_argument("--warmup", type=int, default=0, help="launches to drop first (default: 0)")
     chips = parser.add_mutually_exclusive_group()
     chips.add_argument(
@@ -86,8 +95,8 @@ def _add_run_commands(parsers: Any) -> None:
             parser.add_argument("--format", choices=FORMATS, help="default: told by the suffix")
             parser.add_argument("--spans", action="store_true", help="one row per span instead of one per dispatch")
     parser = _command(parsers, "compare", commands.compare_runs, "compare two runs; exit 1 on a regression")
-    parser.add_argument("baseline", type=Path, metavar="A", help="log or exported json")
-    parser.add_argument("candidate", type=Path, metavar="B", help="log or exported json")
+    parser.add_argument("baseline", metavar="A", help="log, exported json, or - for standard input")
+    parser.add_argument("candidate", metavar="B", help="log, exported json, or -")
     parser.add_argument("--metric", choices=METRICS, default="device")
     parser.add_argument("--fail-over", type=share, metavar="SHARE", help="exit 1 when the headline is slower by more")
     parser.add_argument("--confidence", type=share, default=0.95)
@@ -106,7 +115,9 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
 
 def _add_chip_commands(parsers: Any) -> None:
     parser = _command(parsers, "swimlane", commands.swimlane, "join swimlane records and task graph into a trace")
-    parser.add_argument("records", nargs="?", type=Path, help="swimlane records (default: newest in outputs/)")
+    parser.add_argument(
+        "records", nargs="?", type=Path, help="swimlane records or their directory (default: newest in outputs/)"
+    )
     parser.add_argument("-o", "--output", type=Path, help="default: merged_swimlane.json beside the input")
     parser.add_argument("--deps-json", type=Path, help="default: deps.json beside the input")
     parser.add_argument("--overhead", action="store_true", help="add scheduler-overhead counters")
@@ -115,7 +126,7 @@ def _add_chip_commands(parsers: Any) -> None:
     parser = _command(parsers, "critical-path", commands.critical, "what gated the makespan, per rank")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--report", default="critical_path.md", help="name of the report beside the records")
-    parser.add_argument("--top", type=int, default=25)
+    parser.add_argument("--top", type=positive, default=25)
     parser.add_argument("--tol", type=int, default=2, help="cycles a producer may end late")
     parser.add_argument("--stdout", action="store_true", help="print the whole report")
     parser = _command(parsers, "sched-overhead", commands.overhead, "how much the scheduler is to blame for")

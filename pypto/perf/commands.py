@@ -9,10 +9,13 @@ from pathlib import Path
 from rich.console import Console
 
 from pypto.perf.chip_records import ChipRecords, read_chip_records
+from pypto.perf.rich_tree import stats_renderable
 from pypto.perf.runs import RunOptions, load_profile, load_stats
 from pypto.perf.source import stdin_or_path
 from pypto.perf.stats import BenchmarkStats
 from pypto.perf.task_graph import TaskGraph, read_kernel_names, read_task_graph, sibling_name_map
+
+RECORDS = "chip_swimlane_records.json"
 
 
 def _stats(options: argparse.Namespace) -> BenchmarkStats:
@@ -30,7 +33,12 @@ def _console() -> Console:
 
 def report(options: argparse.Namespace) -> int:
     """Everything the statistics say, with tables and mean trees."""
-    _console().print(_stats(options))
+    stats = _stats(options)
+    if sys.stdout.isatty():
+        _console().print(stats)
+    else:
+        print(stats)
+        _console().print(stats_renderable(stats, headline=False))
     return 0
 
 
@@ -67,7 +75,10 @@ def compare_runs(options: argparse.Namespace) -> int:
     """Compare two runs; 1 when the headline regressed by more than allowed."""
     from pypto.perf.comparison import compare
 
-    baseline, candidate = (load_profile(path, _run_options(options)) for path in (options.baseline, options.candidate))
+    if options.baseline == options.candidate == "-":
+        raise ValueError("standard input can be one of the two runs only")
+    runs = (stdin_or_path(argument) for argument in (options.baseline, options.candidate))
+    baseline, candidate = (load_profile(run, _run_options(options)) for run in runs)
     comparison = compare(baseline, candidate, options.metric, confidence=options.confidence)
     if sys.stdout.isatty():
         _console().print(comparison)
@@ -96,7 +107,7 @@ def swimlane(options: argparse.Namespace) -> int:
     from pypto.perf.swimlane import swimlane_document
     from pypto.perf.task_statistics import statistics_report
 
-    path = options.records or _newest_records()
+    path = _inside(options.records or _newest_records(), RECORDS)
     records = read_chip_records(path)
     if records.unmatched:
         print(f"warning: {records.unmatched} scheduler rows have no core row (a lost core buffer)", file=sys.stderr)
@@ -112,10 +123,15 @@ def swimlane(options: argparse.Namespace) -> int:
     return 0
 
 
+def _inside(path: Path, name: str) -> Path:
+    """A file, or the one of that name in a directory."""
+    return path / name if path.is_dir() else path
+
+
 def _newest_records() -> Path:
-    found = sorted(Path("outputs").glob("*/chip_swimlane_records.json"), key=lambda path: path.stat().st_mtime)
+    found = sorted(Path("outputs").glob(f"*/{RECORDS}"), key=lambda path: path.stat().st_mtime)
     if not found:
-        raise ValueError("no records given and no outputs/*/chip_swimlane_records.json here")
+        raise ValueError(f"no records given and no outputs/*/{RECORDS} here")
     return found[-1]
 
 
@@ -176,7 +192,7 @@ def overhead(options: argparse.Namespace) -> int:
     from pypto.perf.sched_overhead import sched_overhead
     from pypto.perf.sched_overhead_report import overhead_report
 
-    path = options.chip_swimlane_records_json
+    path = _inside(options.chip_swimlane_records_json, RECORDS)
     records: ChipRecords = read_chip_records(path)
     graph = read_task_graph(options.deps_json or path.with_name("deps.json"))
     print(overhead_report(sched_overhead(records, graph)))
@@ -187,10 +203,10 @@ def deps(options: argparse.Namespace) -> int:
     """Write a task graph as text or for Graphviz."""
     from pypto.perf.graph_text import default_output, edges_shown, graph_dot, graph_text
 
-    path, mode = options.graph, options.edge_mode
+    path, mode = _inside(options.graph, "deps.json"), options.edge_mode
     graph = read_task_graph(path)
     named = bool(_names(path.parent, options))
-    sidecar = path.with_name("chip_swimlane_records.json").is_file()
+    sidecar = path.with_name(RECORDS).is_file()
     if options.format == "dot":
         text = graph_dot(graph, mode=mode, direction=options.direction)
     else:

@@ -98,6 +98,7 @@ def compare(
         confidence: of the intervals, between 0 and 1.
 
     Raises:
+        TypeError: a run is neither statistics nor a profile.
         ValueError: a run has no such series, or the confidence is out of range.
     """
     if not 0 < confidence < 1:
@@ -126,7 +127,9 @@ def compare(
 
 
 def _profile(run: BenchmarkStats | RunProfile) -> RunProfile:
-    return RunProfile.of(run) if isinstance(run, BenchmarkStats) else run
+    if isinstance(run, (BenchmarkStats, RunProfile)):
+        return RunProfile.of(run) if isinstance(run, BenchmarkStats) else run
+    raise TypeError(f"cannot compare {type(run).__name__}: expected BenchmarkStats or RunProfile")
 
 
 def _either(first: Mapping[str, object], second: Mapping[str, object]) -> list[str]:

@@ -49,8 +49,17 @@ def find_ranks(root: Path) -> list[RankInput]:
             )
     if not found:
         needed = f"{RECORD_NAMES[0]}, deps.json and name_map*.json"
-        raise CriticalPathError(f"no directory at or below {root} holds {needed}")
+        raise CriticalPathError(f"no directory at or below {root} holds {needed}{_nearest_miss(root)}")
     return found
+
+
+def _nearest_miss(root: Path) -> str:
+    """What the first directory with records lacks, as the end of a sentence."""
+    records = next((path for name in RECORD_NAMES for path in sorted(root.rglob(name))), None)
+    if records is None:
+        return ""
+    lacking = [name for name in ("deps.json", "name_map*.json") if not any(records.parent.glob(name))]
+    return f"; {records.parent} lacks {' and '.join(lacking)}"
 
 
 def analyse_rank(rank: RankInput, *, tolerance_cycles: int) -> CriticalPath:

@@ -41,10 +41,12 @@ def export_run(stats: BenchmarkStats, path: Path, wanted: Format | None = None, 
         spans: one row per span instead of one per dispatch (csv and parquet).
 
     Raises:
-        ExportError: the format cannot be told, or parquet is asked for without pyarrow.
+        ExportError: the format cannot be told, has no rows for ``spans``, or parquet is asked for without pyarrow.
         TraceCheckError: the trace would be drawn wrongly.
     """
     chosen = format_of(path, wanted)
+    if spans and chosen not in ("csv", "parquet"):
+        raise ExportError(f"{path}: rows per span exist as csv and parquet only, not as {chosen}")
     if chosen == "json":
         RunProfile.of(stats).write(path)
     elif chosen == "perfetto":

@@ -46,7 +46,7 @@ def render_page(content: PageContent) -> str:
     """The page as text."""
     timelines = _timelines(content)
     sections = [
-        overview_section(content.stats, content.chips, content.chips_found),
+        overview_section(content.stats, content.chips, content.chips_found, content.notes),
         tree_section(content.stats),
         distribution_section(content.stats),
         ranks_section(content.stats),

@@ -39,6 +39,7 @@ class RunFiles:
     chips: tuple[ChipFiles, ...] = ()
     pmu: Path | None = None
     roofline: Path | None = None
+    logs_found: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class PageContent:
     pipes: list[PipeUse] | None = None
     roofline: Roofline | None = None
     chips_found: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def find_run_files(path: Path) -> RunFiles:
@@ -79,7 +81,8 @@ def find_run_files(path: Path) -> RunFiles:
         chip = ChipFiles(path.parent.name, path)
         return RunFiles(None, (chip,), chip.sibling("pmu.csv"), chip.sibling("roofline.json"))
     chips = tuple(ChipFiles(_label(path, records.parent), records) for records in sorted(path.rglob(RECORDS)))
-    found = RunFiles(_newest(path, "*.log"), chips, _newest(path, "pmu.csv"), _newest(path, "roofline.json"))
+    logs = len(list(path.rglob("*.log")))
+    found = RunFiles(_newest(path, "*.log"), chips, _newest(path, "pmu.csv"), _newest(path, "roofline.json"), logs)
     if found == RunFiles():
         raise RunError(f"{path}: nothing to show: expected *.log, {RECORDS}, pmu.csv or roofline.json in it")
     return found
@@ -109,6 +112,9 @@ def read_run(run: RunFiles, options: RunOptions, *, title: str | None = None) ->
         read_pipe_use(run.pmu, names) if run.pmu else None,
         read_roofline(run.roofline) if run.roofline else None,
         len(run.chips),
+        (f"{run.log.name} is the newest of {run.logs_found} logs; the others are not shown.",)
+        if run.log and run.logs_found > 1
+        else (),
     )
 
 

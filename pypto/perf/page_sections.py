@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from statistics import median
 
 from pypto.perf.counters import PipeUse, Roofline
 from pypto.perf.critical_path import CriticalPath, PathStep
@@ -46,14 +47,16 @@ def _us(value: float) -> str:
     return f"{value:,.1f}"
 
 
-def overview_section(stats: BenchmarkStats | None, chips: Sequence[ChipRun], chips_found: int) -> Section | None:
-    """Headline, steadiness, warnings."""
-    parts = []
+def overview_section(
+    stats: BenchmarkStats | None, chips: Sequence[ChipRun], chips_found: int, notes: Sequence[str] = ()
+) -> Section | None:
+    """Headline, steadiness, warnings; ``notes`` say what of the run is not on the page."""
+    parts = [f"<p>{escape(note)}</p>" for note in notes]
     if stats is not None:
         tiles = [("device median, us", _us(stats.device_us_median)), ("device stdev, us", _us(stats.device_us_stdev))]
         host = stats.per_round("host")
         tiles += [
-            ("host median, us", _us(sorted(host)[len(host) // 2]) if host else "-"),
+            ("host median, us", _us(median(host)) if host else "-"),
             ("rounds", str(len(stats.samples))),
         ]
         cells = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in tiles)

@@ -122,9 +122,9 @@ def mean_renderable(
     return Group(*parts[:-1])
 
 
-def stats_renderable(stats: BenchmarkStats) -> RenderableType:
+def stats_renderable(stats: BenchmarkStats, *, headline: bool = True) -> RenderableType:
     """The report: headline, distribution, ranks side by side, steadiness, warnings, mean trees."""
-    parts: list[RenderableType] = [Text(str(stats)), Text()]
+    parts: list[RenderableType] = [Text(str(stats)), Text()] if headline else [Text()]
     if stats.device_wall_us:
         parts += [distribution_table(stats), Text()]
     if stats.rounds_dispatches:

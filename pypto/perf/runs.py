@@ -58,7 +58,10 @@ def is_distributed(groups: LaunchGroups) -> bool:
 
 
 def launch_count(groups: LaunchGroups, *, distributed: bool) -> int:
-    """Launches including warm-up: graph builds of the node process, else what the counts per rank allow."""
+    """Launches including warm-up: graph builds of the node process, else what the counts per rank allow.
+
+    Where the ranks' counts do not fit together, records are missing: the rank that launched most tells then.
+    """
     if not distributed:
         busiest = busiest_hid(groups.hid)
         return int((groups.hid == busiest).sum())
@@ -67,7 +70,11 @@ def launch_count(groups: LaunchGroups, *, distributed: bool) -> int:
     rooted = groups.first_named(groups.words.run, depth=0) >= 0
     ranks = np.unique(groups.pid[rooted & (groups.first_named(groups.words.wall) >= 0)])
     streams = [groups.hid[rooted & (groups.pid == pid)].tolist() for pid in ranks.tolist()]
-    common = math.gcd(*(len(stream) for stream in streams)) if streams else 0
+    counts = [len(stream) for stream in streams]
+    common = math.gcd(*counts)
+    if streams and common != min(counts) and (not builds or common % builds):
+        streams = [max(streams, key=len)]
+        common = max(counts)
     if builds and common % builds == 0:
         return builds
     stable = (n for n in range(common, 0, -1) if common % n == 0 and all(_repeats(s, n) for s in streams))
@@ -80,13 +87,13 @@ def _repeats(stream: list[int], rounds: int) -> bool:
     return all(stream[at] == stream[at % size] for at in range(len(stream)))
 
 
-def load_profile(path: Path, options: RunOptions = RunOptions()) -> RunProfile:  # noqa: B008 (frozen)
+def load_profile(source: Source, options: RunOptions = RunOptions()) -> RunProfile:  # noqa: B008 (frozen)
     """A run profile, read as such or reduced from a log.
 
     Raises:
         RunError: the log holds nothing to look at.
         ProfileError: the profile cannot be used.
     """
-    if is_profile(path):
-        return RunProfile.read(path)
-    return RunProfile.of(load_stats(path, options))
+    if isinstance(source, Path) and is_profile(source):
+        return RunProfile.read(source)
+    return RunProfile.of(load_stats(source, options))

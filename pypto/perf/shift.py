@@ -44,11 +44,11 @@ class Shift:
 
     @property
     def verdict(self) -> Verdict:
-        """``same``: the interval holds 0; ``unclear``: it does not, but there are too few values to be sure."""
+        """``same``: the interval holds 0; ``unclear``: there is a shift, but too few values to be sure of anything."""
+        if self.shift and not self.exact and self.confidence < self.wanted:
+            return "unclear"
         if self.low <= 0 <= self.high:
             return "same"
-        if not self.exact and self.confidence < self.wanted:
-            return "unclear"
         return "slower" if self.shift > 0 else "faster"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from typing import get_args
 
 from pypto.perf.aggregate import NodeStats, node_stats
 from pypto.perf.metrics import Dispatch, Spread
@@ -136,6 +137,8 @@ def mean_header(stats: BenchmarkStats, key: Dispatch | None, group: list[TraceIn
     """The line above a mean tree."""
     label = f"dispatch pid={key[0]} slot={key[1]} task={group[0].task_name} — " if key else ""
     legend = "mean"
+    if spread not in get_args(Spread):
+        raise ValueError(f"unknown spread {spread!r}: expected one of {', '.join(get_args(Spread))}")
     legend += " ±stdev" if spread in ("stdev", "both") else ""
     legend += " [min..max]" if spread in ("minmax", "both") else ""
     return f"{label}mean of {len(group)} launches (warmup {stats.warmup} excluded); each node: {legend}:"

@@ -23,8 +23,21 @@ from pypto.perf.wall_clock import anchor_warnings
 
 @survives_closed_pipe
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 when the overlap assertion fails (bad arguments exit with 2 as well)."""
+    """Exit code 0, 1 for a file that cannot be read or written, or 2 when the overlap assertion fails.
+
+    Bad arguments exit with 2 as well.
+    """
     options = _parser().parse_args(argv)
+    try:
+        return _run(options)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
     source = read_all(sys.stdin.buffer) if options.log == "-" else stdin_or_path(options.log)
     table = read_with_progress(source)
     for warning in _warnings(table):

@@ -152,6 +152,77 @@ def test_launches_are_counted_from_the_log() -> None:
     assert (stats.rounds, len(stats.samples), stats.warnings) == (5, 5, [])
 
 
+def test_a_log_cut_short_keeps_its_rounds() -> None:
+    """Ranks that lost a different number of dispatches at the end share no common count of rounds."""
+    for lost in (1, 2, 3):
+        log = ranks(50, order=("aa",))
+        stats = stats_of(read_strace("".join(log[:-lost])), RunOptions(), "x")
+        assert (stats.rounds, len(stats.samples)) == (50, 100 - lost)
+        assert any("no multiple of 50 launches (pid 502 has" in warning for warning in stats.warnings)
+        assert stats.to_pandas()["device_us"].isna().sum() == lost
+
+
+def test_a_rank_with_more_dispatches_per_round_is_no_loss() -> None:
+    log = ranks(4, order=("aa",), pids=(501,)) + ranks(4, order=("aa", "bb"), pids=(502,))
+    assert launch_count(launches_of(read_strace("".join(log))), distributed=True) == 4
+
+
+def test_headline_stays_one_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", GROUP]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("BenchmarkStats(rounds=4") and lines[0].endswith("us]")
+    assert sum(line.startswith("BenchmarkStats(") for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", GROUP, GROUP, "--fail-over", "5"], "'5' would be 500%: write 5% or 0.05"),
+        (["compare", GROUP, GROUP, "--fail-over", "nan"], "must not be negative"),
+        (["compare", GROUP, GROUP, "--confidence", "95"], "write 95% or 0.95"),
+        (["report", GROUP, "--rounds", "0"], "'0': expected a whole number from 1"),
+        (["critical-path", ".", "--top", "-1"], "'-1': expected a whole number from 1"),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_compare_reads_standard_input() -> None:
+    command = [sys.executable, "-m", "pypto.perf", "compare", GROUP, "-"]
+    with open(GROUP, "rb") as log:
+        done = subprocess.run(command, stdin=log, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "+0.0%" in done.stdout
+
+
+def test_compare_takes_standard_input_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "-", "-"]) == 1
+    assert "one of the two runs only" in capsys.readouterr().err
+
+
+def test_rows_per_span_are_refused_where_there_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", GROUP, "-o", str(tmp_path / "x.json"), "--spans"]) == 1
+    assert "csv and parquet only, not as json" in capsys.readouterr().err
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_chip_commands_take_the_directory(dfx: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["swimlane", str(dfx)]) == 0
+    assert (dfx / "merged_swimlane.json").is_file()
+    assert main(["deps", str(dfx)]) == 0
+    assert main(["sched-overhead", "--chip-swimlane-records-json", str(dfx)]) == 0
+    (dfx / "name_map_case.json").unlink()
+    capsys.readouterr()
+    assert main(["critical-path", str(dfx)]) == 2
+    assert f"{dfx} lacks name_map*.json" in capsys.readouterr().err
+
+
 DEVICE_LINES = """\
 [WARN] CCECPU(1): [TIMING] Thread 3: orch_start=1000 orch_end=6000 orch_cost=100.000us
 [WARN] Thread 0: sched_start=900 sched_end=8000 sched_cost=142.0us

@@ -62,6 +62,7 @@ def test_without_spread_the_difference_is_exact() -> None:
 
 def test_too_few_noisy_values_are_unclear() -> None:
     assert shift_between([1.0, 2.0], [11.0, 12.0]).verdict == "unclear"
+    assert shift_between([320.0, 300.0, 356.0], [0.0, 310.0]).verdict == "unclear"
     assert shift_between([1.0, 2.0, 3.0, 4.0], [11.0, 12.0, 13.0, 14.0]).verdict == "slower"
 
 
@@ -114,6 +115,11 @@ def test_a_node_of_one_run_only_is_named() -> None:
     text = str(compare(base, profile))
     assert "extra" in text
     assert "only in the candidate" in text
+
+
+def test_only_runs_can_be_compared() -> None:
+    with pytest.raises(TypeError, match="cannot compare str: expected BenchmarkStats or RunProfile"):
+        compare(stats_of([100]), "run.log")  # type: ignore[arg-type]
 
 
 def test_unknown_series_and_confidence_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -121,6 +122,17 @@ def test_pipe_use_and_roofline_recordings(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(CountersError, match="not a roofline recording"):
         read_roofline(path)
+
+
+def test_overview_agrees_with_the_distribution_and_names_what_is_left_out(run: Path) -> None:
+    """Four rounds: the median lies between two of them."""
+    page = page_of(find_run_files(run), RunOptions())
+    assert "<dt>host median, us</dt><dd>324,492.2</dd>" in page
+    assert "the newest of" not in page
+    (run / "older.log").write_text("")
+    os.utime(run / "older.log", (0, 0))
+    page = page_of(find_run_files(run), RunOptions())
+    assert "l3_group.log is the newest of 2 logs; the others are not shown." in page
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=30))

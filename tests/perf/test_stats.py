@@ -266,3 +266,9 @@ def test_columns_and_span_objects_answer_alike(lost: list[str], twice: bool) -> 
     made = TraceInvocation(parsed.pid, parsed.inv, parsed.hid, parsed.spans)
     assert quick == (made.device_wall_us, made.host_wall_us, made.effective_us)
     assert quick == (parsed.device_wall_us, parsed.host_wall_us, parsed.effective_us)
+
+
+def test_an_unknown_spread_is_refused() -> None:
+    stats = BenchmarkStats.from_strace(vector_l2(), rounds=2, warmup=1)
+    with pytest.raises(ValueError, match="unknown spread 'range': expected one of"):
+        stats.format_mean_tree(spread="range")  # type: ignore[arg-type]

@@ -265,3 +265,17 @@ def test_phase_records_and_lines_become_spans_below_bind() -> None:
     lines = [BindLine("args", 110, 5, "bytes=1", "7f"), BindLine("args", 900, 5, "", "7f")]
     assert [s.attrs for s in spans_of_lines(lines, binds, set()).spans] == ["bytes=1 log_thread=0x7f src=bind_phase"]
     assert spans_of_lines(lines, binds, {(77, 3)}).spans == []
+
+
+@pytest.mark.parametrize(
+    "options", [["missing.log"], ["run.log", "--trace-out", "no/x.json"], ["run.log", "--swimlane", "no/x.json"],
+                ["run.log", "--swimlane", "x.json", "--host-phase-records", "missing.jsonl"]]
+)  # fmt: skip
+def test_files_that_cannot_be_opened_are_named_in_one_line(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.log").write_text(vector_l2())
+    assert main(options) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and options[-1] in line
