@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -84,6 +84,7 @@ class Slot:
     shape: tuple[int, ...] | None
     dtype: DataType
     torch_dtypes: tuple[torch.dtype, ...]
+    is_changed: bool = False  # written by a task although declared In: the launch works on a copy
 
     @property
     def place(self) -> str:
@@ -160,8 +161,8 @@ class Slot:
 class Signature:
     """The parameters of one program, ready for checking calls."""
 
-    def __init__(self, program: Signed, owner: str = ""):
-        self.slots = tuple(make_slot(i, p) for i, p in enumerate(program.param_infos))
+    def __init__(self, program: Signed, owner: str = "", written: Collection[str] = ()):
+        self.slots = tuple(make_slot(i, p, written) for i, p in enumerate(program.param_infos))
         self.outputs = tuple(program.output_indices)
         self.has_return = program.has_return
         self._prefix = f"{owner}: " if owner else ""
@@ -212,8 +213,8 @@ class BoundCall:
         return tensors[0] if len(tensors) == 1 else tensors
 
 
-def make_slot(position: int, parameter: Parameter) -> Slot:
-    """The slot of ``parameter``."""
+def make_slot(position: int, parameter: Parameter, written: Collection[str] = ()) -> Slot:
+    """The slot of ``parameter``; ``written`` are the names of those that tasks change."""
     is_tensor = parameter.kind == "tensor"
     return Slot(
         position=position,
@@ -223,6 +224,7 @@ def make_slot(position: int, parameter: Parameter) -> Slot:
         shape=None if parameter.shape is None else tuple(parameter.shape),
         dtype=parameter.dtype,
         torch_dtypes=accepted_torch_dtypes(parameter.dtype) if is_tensor else (),
+        is_changed=is_tensor and direction_of(parameter) == "In" and parameter.name in written,
     )
 
 

@@ -29,7 +29,8 @@ class ChipCallable:
     """A program ready to launch on ``platform``; compared by identity.
 
     ``hid`` is the content hash of the orchestration text (what markers carry on a clocked platform), ``digest`` the
-    content hash of all texts, ``runtime_config`` the ``RUNTIME_CONFIG`` of the directory's manifest.
+    content hash of all texts, ``runtime_config`` the ``RUNTIME_CONFIG`` of the directory's manifest, ``written`` the
+    names of the parameters that tasks may change, whatever their declaration says.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ChipCallable:
     platform: Platform
     program: LoadedProgram
     runtime_config: dict[str, Any]
+    written: frozenset[str] = frozenset()
 
     @property
     def runtime_name(self) -> str:
@@ -84,6 +86,7 @@ def assemble(build_dir: str | Path, platform: str) -> ChipCallable:
             platform=find_platform(platform),
             program=program,
             runtime_config={"runtime": DEFAULT_RUNTIME, **manifest.runtime},
+            written=_written(manifest),
         )
         task_names.remember(found.hid, found.name)
         _assembled[key] = found
@@ -99,6 +102,15 @@ def _content_digest(manifest: Manifest) -> str:
         digest.update(f"{path.relative_to(manifest.directory).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
+
+
+def _written(manifest: Manifest) -> frozenset[str]:
+    from pypto.sim.syntax import Unit
+    from pypto.sim.text import read_unit
+    from pypto.sim.writes import written_parameters
+
+    unit = read_unit(manifest.orchestration)
+    return written_parameters(unit) if isinstance(unit, Unit) else frozenset()
 
 
 def _check_memory(program: LoadedProgram, manifest: Manifest, platform: Platform) -> None:

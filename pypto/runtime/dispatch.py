@@ -56,7 +56,7 @@ def prepare(compiled: Compiled, platform: str | None = None) -> PreparedProgram:
     else:
         chip_callable = assemble(compiled.output_dir, platform)
     stand_ins = getattr(compiled, "_stand_ins", {})
-    signature = Signature(compiled, chip_callable.name)
+    signature = Signature(compiled, chip_callable.name, chip_callable.written)
     return PreparedProgram(signature, chip_callable, None, stand_ins, getattr(compiled, "last_findings", []))
 
 

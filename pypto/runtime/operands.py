@@ -86,7 +86,8 @@ def _stage_host_tensor(operands: Operands, slot: Slot, tensor: Any, written: lis
     if slot.direction != "In":
         operands.downloads.append(nbytes)
     start, stop = _extent(tensor)
-    if slot.direction == "In" and not any(start < high and low < stop for low, high in written) or nbytes == 0:
+    overlaps = any(start < high and low < stop for low, high in written)
+    if slot.direction == "In" and not (overlaps or slot.is_changed) or nbytes == 0:
         return start
     buffer = allocate(nbytes)
     ctypes.memmove(buffer.base, start, nbytes)

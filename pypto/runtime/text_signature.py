@@ -41,7 +41,8 @@ class TextProgram:
 
 def text_signature(chip_callable: ChipCallable) -> Signature:
     """The signature of ``chip_callable``."""
-    return Signature(TextProgram(tuple(map(_parameter, chip_callable.program.params))), chip_callable.name)
+    program = TextProgram(tuple(map(_parameter, chip_callable.program.params)))
+    return Signature(program, chip_callable.name, chip_callable.written)
 
 
 def _parameter(p: ProgramParameter) -> TextParameter:

@@ -53,6 +53,20 @@ def test_a_failed_launch_leaves_the_callers_tensors_alone(tmp_path, tensors):
         assert all(torch.equal(t, was) for t, was in zip(tensors, before))
 
 
+def test_an_input_that_is_stored_to_stays_as_it_was_on_the_host(tmp_path, tensors):
+    """As on hardware, where inputs are not copied back; also when the launch fails after the store."""
+    a, b, out = tensors
+    program = add_program(tmp_path)
+    [kernel], [main] = tmp_path.glob("kernels/aiv/*.pto"), tmp_path.glob("orchestration/*.orch")
+    store = "tstore %out, %t0, [%r, 0], [32, 256], [32, 256]"
+    text = kernel.read_text().replace("fp32> in", "fp32> inout", 1)
+    kernel.write_text(text.replace(store, f"{store.replace('%out', '%a')}  {store}"))
+    main.write_text(main.read_text().replace("[1, 1, ", "[4, 1, "))
+    before = a.clone()
+    program(a, b, out)
+    assert torch.equal(a, before) and torch.equal(out, a + b)
+
+
 def test_an_output_that_shares_memory_with_an_input_reads_the_old_values(tmp_path):
     """Every argument has a device buffer of its own, so the order of reads and writes inside does not matter."""
     program = add_program(tmp_path)
