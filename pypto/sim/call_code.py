@@ -284,5 +284,9 @@ def _emit_queue(emitter: Emitter, instruction: Instruction, row: Row, attributes
     operands = [direction, channel] if frees else [direction, channel, split, attributes.get("lane_stride", 0)]
     _emit_sized(emitter, operation, (0, index, 0 if frees else emitter.offsets[tile.name]), operands)
     if not frees:
-        emitter.transfers.append(Transfer(operation == opcodes.PUSH, direction, channel, split, tile_bytes(tile)))
+        slots = attributes.get("slots", 0)
+        if slots < 0:
+            emitter.complain(f"slots {slots}: a queue holds at least one tile", instruction.position)
+        pushes = operation == opcodes.PUSH
+        emitter.transfers.append(Transfer(pushes, direction, channel, split, tile_bytes(tile), slots))
     emitter.facts.add("waits")

@@ -92,12 +92,14 @@ class Channels:
 
     def _add_queues(self, cluster: Words, transfers: Sequence[Transfer]) -> None:
         sizes: dict[tuple[int, int], int] = {}
+        stated: dict[tuple[int, int], int] = {}
         for transfer in transfers:
             key = transfer.direction, transfer.channel
             sizes[key] = max(sizes.get(key, 0), transfer.bytes)
+            stated[key] = max(stated.get(key, 0), transfer.slots)
         for (direction, channel), size in sizes.items():
             both = (1 - direction, channel) in sizes
-            depth = crosscore.SLOTS_BOTH_WAYS if both else crosscore.SLOTS_ONE_WAY
+            depth = stated[direction, channel] or (crosscore.SLOTS_BOTH_WAYS if both else crosscore.SLOTS_ONE_WAY)
             size = -(-size // 64) * 64
             for lane in range(2):
                 data = np.zeros(depth * (size + crosscore.SLOT_HEADER) + 64, np.uint8)

@@ -56,6 +56,7 @@ class Submit:
     predicate: Predicate | None
     index: int  # instruction index
     floats: frozenset[int] = frozenset()  # positions of the arguments that are floats
+    dumped: frozenset[int] = frozenset()  # positions of the tensors marked for the argument dump
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Scope:
 
     opens: bool
     manual: bool = False
+    index: int = -1  # instruction index
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,14 @@ class Binding:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A cross-core push or pop: direction, queue id, split code and bytes of the tile."""
+    """A cross-core push or pop: direction, queue id, split code, bytes of the tile, stated slots (0: the default)."""
 
     pushes: bool
     direction: int
     channel: int
     split: int
     bytes: int
+    slots: int = 0
 
 
 @dataclass(frozen=True)

@@ -150,3 +150,20 @@ def test_rows_that_do_not_halve_stay_whole(rows):
     got, text = run(kernel, x, w, torch.zeros(rows, 64))
     close(got[2], torch.exp(x.float() @ w.float() * 0.01))
     assert ("ssubblock" in text) == (rows % 2 == 0)
+
+
+@pl.jit
+def deep(q: pl.Tensor[[64, 64], pl.FP16], k: pl.Tensor[[64, 64], pl.FP16], o: pl.Out[pl.Tensor[[512, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="gate", optimizations=[pl.cross_core_slot(slot_num=3)]):
+        for i in pl.range(8):
+            o[i * 64 : i * 64 + 64, :] = pl.exp(pl.mul(pl.matmul(q, k, out_dtype=pl.FP32), 0.01))
+    return o
+
+
+def test_the_depth_of_the_ring_is_stated_in_the_text():
+    q, k = halves(), halves(1)
+    compiled = deep.compile(q, k, torch.zeros(512, 64), config=RunConfig(platform="a2a3"))
+    text = (compiled.output_dir / "kernels/aic/gate_aic.pto").read_text()
+    assert "slots = 3" in text
+    got, _ = run(deep, q, k, torch.zeros(512, 64))
+    close(got[2], torch.exp(q.float() @ k.float() * 0.01).repeat(8, 1))

@@ -10,6 +10,8 @@ CORES = {"aic": 0, "aiv": 1}
 _SPLIT = Attribute("split", "int", default=0)
 _ID = Attribute("id", "int", default=0)
 _LANE = Attribute("lane_stride", "int", default=0)
+_SLOTS = Attribute("slots", "int", default=0)
+"""Tiles a queue holds; 0: the default of the hardware."""
 _PIPE = Attribute("pipe", PIPES)
 
 
@@ -20,8 +22,8 @@ def _row(mnemonic: str, operands: tuple[Operand, ...], attributes: tuple[Attribu
 
 
 ROWS = (
-    _row("tpush_to_aiv", tiles("src"), (_SPLIT, _LANE, _ID), "FIX", "push", "hand src to the vector lanes"),
-    _row("tpush_to_aic", tiles("src"), (_SPLIT, _ID), "MTE3", "push", "hand src to the cube"),
+    _row("tpush_to_aiv", tiles("src"), (_SPLIT, _LANE, _ID, _SLOTS), "FIX", "push", "hand src to the vector lanes"),
+    _row("tpush_to_aic", tiles("src"), (_SPLIT, _ID, _SLOTS), "MTE3", "push", "hand src to the cube"),
     _row("tpop_from_aic", (destination(),), (_SPLIT, _LANE, _ID), "MTE2", "pop", "receive a tile from the cube"),
     _row("tpop_from_aiv", (destination(),), (_SPLIT, _ID), "MTE2", "pop", "receive a tile from the vector lanes"),
     _row("tfree_to_aic", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the cube"),

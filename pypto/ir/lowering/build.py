@@ -73,7 +73,7 @@ def build(program: ir.Program, entry: ir.Function, chip: Any) -> Build:
 
 def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space], clusters: int) -> None:
     kernel = KernelLowering(function, clusters).run()
-    members = separate(kernel)
+    members = separate(kernel, int(function.attrs.get("slot_num", 0)))
     lanes = 2 if _uses_lanes(function) else 1
     if lanes == 2 and len(members) == 1 and members[0].core == "aiv":
         members[0].name = f"{kernel.name}_aiv"

@@ -82,15 +82,18 @@ def sides(node: Instruction) -> set[Core]:
     return found
 
 
-def separate(kernel: Kernel) -> list[Kernel]:
-    """The programs of ``kernel``: one for a pure kernel, cube and vector for a mixed one."""
+def separate(kernel: Kernel, slots: int = 0) -> list[Kernel]:
+    """The programs of ``kernel``: one for a pure kernel, cube and vector for a mixed one.
+
+    ``slots``: tiles in flight per queue between the two, 0 for the default.
+    """
     used = {side for node in instructions(kernel.body) for side in sides(node)}
     if len(used) < 2:
         core: Core = used.pop() if used else "aiv"
         kernel.core = core
         kernel.body = without_dead_scalars(kernel.body)
         return [kernel]
-    crossings = _Crossings()
+    crossings = _Crossings(slots)
     body = crossings.rewrite(kernel.body)
     members = []
     for core in ("aic", "aiv"):
@@ -111,8 +114,9 @@ def separate(kernel: Kernel) -> list[Kernel]:
 class _Crossings:
     """Replaces moves between the two sides by queue transfers."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int) -> None:
         self._channels = itertools.count()
+        self._depth = {"slots": slots} if slots else {}
 
     def rewrite(self, body: list[Node]) -> list[Node]:
         result: list[Node] = []
@@ -137,7 +141,7 @@ class _Crossings:
         there, back = ("aiv", "aic") if to_vector else ("aic", "aiv")
         attributes = {"split": node.attributes.get("split", 0), "id": next(self._channels) % 16}
         return [
-            Instruction(f"tpush_to_{there}", [source], dict(attributes), node.span, (), (source,)),
+            Instruction(f"tpush_to_{there}", [source], {**attributes, **self._depth}, node.span, (), (source,)),
             Instruction(f"tpop_from_{back}", [target], dict(attributes), node.span, (target,), ()),
             Instruction(f"tfree_to_{back}", [target], dict(attributes), node.span, (), (target,)),
         ]

@@ -68,6 +68,7 @@ class KernelLowering(RankLowering):
         self.tensors: dict[str, tuple[int, Any]] = {}
         self.arrays: dict[str, tuple[int, Any]] = {}
         self._names: set[str] = set()
+        self._rings: dict[int, int] = {}  # queue id -> declared slots
         self._all: list[Tile] = []
         self._stage: tuple[tuple[Any, int], ...] = ()
 
@@ -255,6 +256,7 @@ class KernelLowering(RankLowering):
             )
             return
         if call.op in RING_DECLARATIONS:
+            self._rings[call.arguments.get("id") or 0] = call.arguments.get("slot_num") or 0
             return
         if isinstance(call.type, ir.TileType):
             self._call_tile("value", call)
@@ -284,7 +286,10 @@ class KernelLowering(RankLowering):
             raise CompileError(f"{call.op} cannot run in a kernel", self.span)
         head = [] if lowered.destination is None else [self.operand(lowered.destination)]
         operands = head + [self.operand(o) for o in lowered.operands]
-        self._instruction(lowered.instruction, operands, {**lowered.attributes, **matrix_attributes(call)}, ())
+        attributes = {**lowered.attributes, **matrix_attributes(call)}
+        if lowered.instruction.startswith("tpush_") and (slots := self._rings.get(attributes.get("id") or 0)):
+            attributes["slots"] = slots
+        self._instruction(lowered.instruction, operands, attributes, ())
 
     def _instruction(
         self, mnemonic: str, operands: list[Any], attributes: dict[str, Any], writes: tuple[Tile, ...], **fields: Any

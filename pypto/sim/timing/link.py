@@ -274,13 +274,15 @@ def _block_links(
     """Match what the cores of one block say to one another. Keys: queue or event, sequence number, side or lane."""
     said: dict[tuple[str, int, int], list[int]] = {}
     heard: list[tuple[str, str, int, int, int]] = []
-    depth = _slots_per_queue(recording, members)
+    default = _slots_per_queue(recording, members)
     for subtask in members:
-        cube = recording.programs[recording.subtask_program[subtask]].core == AIC
+        program = recording.programs[recording.subtask_program[subtask]]
+        cube = program.core == AIC
         side = "" if cube else str(int(recording.subtask_lane[subtask]))
         for row, name, queue, sequence in _speaking_rows(recording, subtask):
             if name.startswith("tpush"):
                 said.setdefault(("push" + side, queue, sequence), []).append(row)
+                depth = program.attributes[recording.trace[row, TRACE_PC]].get("slots") or default
                 heard.append(("free", side, queue, sequence - depth, row))
             elif name.startswith("tpop"):
                 said.setdefault(("popped" + side, queue, sequence), []).append(row)
