@@ -12,7 +12,7 @@ from pypto.perf import commands
 from pypto.perf.export import FORMATS
 from pypto.perf.pipe import survives_closed_pipe
 
-METRICS = ("device", "host", "effective", "union")
+METRICS = ("device", "host", "effective", "union", "device_span")
 
 
 @survives_closed_pipe

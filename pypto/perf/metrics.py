@@ -73,7 +73,11 @@ def device_span_us(parts: Mapping[int, Sequence[TraceInvocation]]) -> float:
     have it, as their device clocks have no anchor: 0.0.
     """
     walls = [inv.by_name().get(inv.run_names.wall) for group in parts.values() for inv in group]
-    placed = [(start, start + wall.dur) for wall in walls if wall is not None and (start := _placed_ns(wall.attrs)) is not None]
+    placed = [
+        (start, start + wall.dur)
+        for wall in walls
+        if wall is not None and (start := _placed_ns(wall.attrs)) is not None
+    ]
     if not placed:
         return 0.0
     return (max(end for _, end in placed) - min(start for start, _ in placed)) / 1000.0

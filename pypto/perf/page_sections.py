@@ -87,7 +87,7 @@ def distribution_section(stats: BenchmarkStats | None) -> Section | None:
     if stats is None or not stats.samples:
         return None
     rows = []
-    for metric in ("device", "effective", "host", "union"):
+    for metric in ("device", "effective", "host", "union", "device_span"):
         series = stats.per_round(metric)
         if any(series):
             rows.append([metric, str(len(series)), *(_us(v) for v in stats.quantiles(metric, QUANTILES).values())])

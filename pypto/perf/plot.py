@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from pypto.perf.metrics import RoundMetric
@@ -36,11 +37,11 @@ def plot_stats(stats: BenchmarkStats, metric: RoundMetric = "device") -> Figure:
 
 
 def _draw_series(axes: Axes, stats: BenchmarkStats, metric: RoundMetric, series: list[float]) -> None:
-    ranks = stats.per_rank(metric) if metric != "union" else {}
+    ranks = stats.per_rank(metric) if metric != "union" and metric != "device_span" else {}
     for pid, values in ranks.items():
         axes.plot(range(len(values)), values, linewidth=0.8, alpha=0.6, label=f"rank pid={pid}")
     axes.plot(range(len(series)), series, marker=".", linewidth=1.4, label="headline")
-    axes.axhline(sorted(series)[len(series) // 2], linestyle=":", linewidth=0.8, color="grey")
+    axes.axhline(median(series), linestyle=":", linewidth=0.8, color="grey")
     axes.set_xlabel("round")
     axes.set_ylabel("us")
     if ranks:

@@ -15,7 +15,7 @@ from pypto.perf.stats import BenchmarkStats
 
 FORMAT, VERSION = "pypto-perf-run", 1
 ALL_LAUNCHES = "all launches"
-ROUND_METRICS: tuple[RoundMetric, ...] = ("device", "host", "effective", "union")
+ROUND_METRICS: tuple[RoundMetric, ...] = ("device", "host", "effective", "union", "device_span")
 PART_METRICS: tuple[Metric, ...] = ("device", "host", "effective")
 _NUMBER_LIST = re.compile(r"\[\s+((?:-?[0-9.e+]+,\s+)*-?[0-9.e+]+)\s+\]")
 
@@ -55,7 +55,7 @@ class RunProfile:
         return cls(
             stats.rounds,
             stats.warmup,
-            {metric: series for metric in ROUND_METRICS if (series := stats.per_round(metric))},
+            {metric: series for metric in ROUND_METRICS if (series := _recorded(stats, metric))},
             _parts({m: {ranks[pid]: s for pid, s in stats.per_rank(m).items()} for m in PART_METRICS}),
             _parts({m: {labels[key]: s for key, s in stats.per_dispatch(m).items()} for m in PART_METRICS}),
             {label: node_series(group) for label, group in nodes.items()},
@@ -97,9 +97,37 @@ class RunProfile:
             raise ProfileError(f"{source}: profile version {document.get('version')!r}, this reader knows {VERSION}")
         known = {key: value for key, value in document.items() if key in cls.__dataclass_fields__}
         try:
-            return cls(**known)
+            profile = cls(**known)
         except TypeError as error:
             raise ProfileError(f"{source}: incomplete profile: {error}") from None
+        wrong = _misshapen(profile)
+        if wrong:
+            raise ProfileError(f"{source}: damaged profile: {wrong} must hold lists of numbers by name")
+        return profile
+
+
+def _recorded(stats: BenchmarkStats, metric: RoundMetric) -> list[float]:
+    """A series per round; none for a device span that the log does not place."""
+    series = stats.per_round(metric)
+    return series if metric != "device_span" or any(series) else []
+
+
+def _misshapen(profile: RunProfile) -> str:
+    """The first block of series that is none, empty when all are."""
+    blocks: list[tuple[str, Any]] = [("rounds_us", profile.rounds_us)]
+    for name in ("ranks_us", "dispatches_us", "nodes_ns"):
+        groups = getattr(profile, name)
+        if not isinstance(groups, Mapping):
+            return name
+        blocks += [(f"{name}.{key}", block) for key, block in groups.items()]
+    return next((name for name, block in blocks if not _is_series(block)), "")
+
+
+def _is_series(block: Any) -> bool:
+    return isinstance(block, Mapping) and all(
+        isinstance(values, list) and values and all(type(v) in (int, float) for v in values)
+        for values in block.values()
+    )
 
 
 def _parts(series: dict[str, Series]) -> dict[str, Series]:

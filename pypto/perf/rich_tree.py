@@ -147,7 +147,7 @@ def distribution_table(stats: BenchmarkStats) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("per round, us", "n", "min", "p5", "p25", "median", "p75", "p95", "max", "mean", "stdev"):
         table.add_column(title, justify="left" if title.startswith("per") else "right")
-    for metric in ("device", "effective", "host", "union"):
+    for metric in ("device", "effective", "host", "union", "device_span"):
         series = stats.per_round(metric)
         if not any(series):
             continue

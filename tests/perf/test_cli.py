@@ -266,6 +266,7 @@ def test_plots_show_every_rank() -> None:
     axes = stats.plot().axes[0]
     assert [line.get_label() for line in axes.get_lines()][:3] == ["rank pid=501", "rank pid=502", "headline"]
     assert list(axes.get_lines()[2].get_ydata()) == stats.device_wall_us
+    assert [line.get_label() for line in stats.plot("device_span").axes[0].get_lines()][0] == "headline"
     with pytest.raises(ValueError, match="nothing to plot"):
         plot_stats(BenchmarkStats())
 

@@ -117,6 +117,35 @@ def test_a_node_of_one_run_only_is_named() -> None:
     assert "only in the candidate" in text
 
 
+@pytest.mark.parametrize(
+    ("block", "content", "place"),
+    [
+        ("rounds_us", 5, "rounds_us"),
+        ("rounds_us", {"device": ["fast"]}, "rounds_us"),
+        ("rounds_us", {"device": []}, "rounds_us"),
+        ("ranks_us", [1], "ranks_us"),
+        ("nodes_ns", {"all launches": 3}, "nodes_ns.all launches"),
+    ],
+)
+def test_an_edited_profile_is_refused_by_place(block: str, content: object, place: str, tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    RunProfile.of(stats_of([100, 101])).write(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {block: content}))
+    with pytest.raises(ProfileError, match=f"damaged profile: {place} must hold lists of numbers"):
+        RunProfile.read(path)
+
+
+def test_device_span_over_all_ranks_is_a_series_where_the_log_places_it() -> None:
+    log = "".join(ranks(3))
+    plain = BenchmarkStats.from_strace(log, rounds=3, warmup=0, distributed=True)
+    assert "device_span" not in RunProfile.of(plain).rounds_us
+    placed = log.replace("dur=1000000 ", "dur=1000000 mono=5000 ")
+    assert placed != log
+    stats = BenchmarkStats.from_strace(placed, rounds=3, warmup=0, distributed=True)
+    assert RunProfile.of(stats).rounds_us["device_span"][0] == 1000.0
+    assert compare(stats, stats, "device_span").headline.shift is not None
+
+
 def test_only_runs_can_be_compared() -> None:
     with pytest.raises(TypeError, match="cannot compare str: expected BenchmarkStats or RunProfile"):
         compare(stats_of([100]), "run.log")  # type: ignore[arg-type]
