@@ -52,7 +52,9 @@ class RunChecks:
 
         found = [finding for answer in done.values() for finding in answer.findings]
         logs: dict[int, tuple[int, RankLog]] = {
-            task.number: (task.target, log) for task in tasks if (log := getattr(done.get(task.number), "rank_log", None)) is not None
+            task.number: (task.target, log)
+            for task in tasks
+            if (log := getattr(done.get(task.number), "rank_log", None)) is not None
         }
         if logs:
             order = RunOrder(logs, {task.number: sorted(task.after & logs.keys()) for task in tasks}, self.cells)
@@ -72,7 +74,11 @@ def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Seque
     advice = ["notify the peers first, before any wait: publish, notify, wait, read"]
     passed = [match for match in _OVERSHOT.finditer(text) if int(match[2]) > int(match[1])]
     if passed:
-        advice.insert(0, f"wait with WaitCmp.Ge: the cell has passed the value {passed[0][1]} that WaitCmp.Eq waits for")
+        advice.insert(
+            0, f"wait with WaitCmp.Ge: the cell has passed the value {passed[0][1]} that WaitCmp.Eq waits for"
+        )
+    elif " == " in text:
+        advice.append("wait with WaitCmp.Ge: a counter can pass the value that WaitCmp.Eq waits for")
     sets = _sets(programs)
     if sets and any(0 < int(match[2]) < int(match[1]) for match in _SHORT.finditer(text)):
         advice.insert(0, f"use NotifyOp.AtomicAdd: {', '.join(sets)} signals with NotifyOp.Set, which does not add up")

@@ -54,7 +54,11 @@ def end_access(state, address):
         other_address = address - 8 * w.ACCESS_WORDS * back
         other = as_pointer(other_address)
         writes = (row[w.ACCESS_KIND] | other[w.ACCESS_KIND]) & w.WRITES != 0
-        if writes and row[w.ACCESS_ALLOCATION] == other[w.ACCESS_ALLOCATION] and row[w.ACCESS_ROOT] != other[w.ACCESS_ROOT]:
+        if (
+            writes
+            and row[w.ACCESS_ALLOCATION] == other[w.ACCESS_ALLOCATION]
+            and row[w.ACCESS_ROOT] != other[w.ACCESS_ROOT]
+        ):
             break  # one buffer under two names: the order of these accesses matters
         same = row[w.ACCESS_SUM] == 0 and other[w.ACCESS_SUM] == 0
         for word in range(w.ACCESS_SUM):

@@ -59,7 +59,9 @@ class Finding:
         lines = [f"[{self.kind}] {self.message}"]
         if self.bytes is not None:
             axes = ", ".join(f"axis {axis}: {low}..{high}" for axis, (low, high) in enumerate(self.index_ranges))
-            lines.append(f"  bytes {self.bytes[0]}..{self.bytes[1]} of '{self.tensor}'" + (f" ({axes})" if axes else ""))
+            lines.append(
+                f"  bytes {self.bytes[0]}..{self.bytes[1]} of '{self.tensor}'" + (f" ({axes})" if axes else "")
+            )
         for location in self.locations:
             lines.append(f"  at {location}")
             if location.code:

@@ -278,7 +278,9 @@ def _whole(state, args, fact, instruction):
             for i in range(_rows(tile)):
                 code, col = _row_code(state, tile, i, _cols(tile))
                 if code != 0 and is_undefined(launch, code):
-                    found = stronger(launch, found, _used(state, instruction, fact[w.FACT_SOURCE + k], code, i, col, tile))
+                    found = stronger(
+                        launch, found, _used(state, instruction, fact[w.FACT_SOURCE + k], code, i, col, tile)
+                    )
     for position in (fact[w.FACT_TARGET], fact[w.FACT_SECOND]):
         if position != 0:
             target = args[position]
@@ -370,7 +372,10 @@ def _move_window(state, args, fact):
         to_row, to_col = args[extra], args[extra + 1]
         rows, cols = _rows(source), _cols(source)
     elif rule == w.TRANSPOSE:
-        rows, cols = min(_cols(source), load_word(target + 8 * layout.TILE_ROWS)), min(_rows(source), load_word(target + 8 * layout.TILE_COLS))
+        rows, cols = (
+            min(_cols(source), load_word(target + 8 * layout.TILE_ROWS)),
+            min(_rows(source), load_word(target + 8 * layout.TILE_COLS)),
+        )
     size, shadow = _size(target), _shadow(state, target) + to_row * _pitch(target)
     of, of_size = _shadow(state, source), _size(source)
     if turned:
@@ -505,7 +510,9 @@ def _scatter(state, args, fact, instruction):
             for i in range(_rows(tile)):
                 code, col = _row_code(state, tile, i, _cols(tile))
                 if code != 0 and is_undefined(launch, code):
-                    found = stronger(launch, found, _used(state, instruction, fact[w.FACT_SOURCE + k], code, i, col, tile))
+                    found = stronger(
+                        launch, found, _used(state, instruction, fact[w.FACT_SOURCE + k], code, i, col, tile)
+                    )
     if found != 0:
         width = load_word(target + 8 * layout.TILE_COLS) * _size(target)
         fill_region(_shadow(state, target), _pitch(target), load_word(target + 8 * layout.TILE_ROWS), width, found)
@@ -528,9 +535,7 @@ def _taken(state, instruction, fact, code, allocation, address, tensor):
     if code != w.UNWRITTEN:
         return code
     result = _origin(state, w.FROM_UNWRITTEN, instruction, fact[w.FACT_TENSOR], 0, 0, 0)
-    origin = as_pointer(
-        as_pointer(state[w.LAUNCH])[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (result - w.FIRST_ORIGIN)
-    )
+    origin = as_pointer(as_pointer(state[w.LAUNCH])[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (result - w.FIRST_ORIGIN))
     if origin[w.OR_HIGH] == 0:
         origin[w.OR_ALLOCATION] = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
         origin[w.OR_LOW] = address - allocation[w.GM_BASE]
@@ -613,7 +618,18 @@ def _load(state, args, fact, instruction):
                     fill(_shadow(state, target) + row * _pitch(target), cols * size, 0)
                 else:
                     _load_row(
-                        state, args, fact, instruction, target, row, first_col, source, col_step, cols, allocation, tensor
+                        state,
+                        args,
+                        fact,
+                        instruction,
+                        target,
+                        row,
+                        first_col,
+                        source,
+                        col_step,
+                        cols,
+                        allocation,
+                        tensor,
                     )
 
 
@@ -658,7 +674,11 @@ def _added(state, fact, instruction, low, size, tensor):
         return
     for k in range(launch[w.EVENT_COUNT]):
         event = as_pointer(launch[w.EVENTS] + 8 * w.ORIGIN_WORDS * k)
-        if event[w.OR_KIND] == w.ADDED and event[w.OR_INSTRUCTION] == instruction and event[w.OR_PROGRAM] == state[w.PROGRAM]:
+        if (
+            event[w.OR_KIND] == w.ADDED
+            and event[w.OR_INSTRUCTION] == instruction
+            and event[w.OR_PROGRAM] == state[w.PROGRAM]
+        ):
             if event[w.OR_NODE] == state[w.NODE]:
                 event[w.OR_LOW], event[w.OR_HIGH] = min(event[w.OR_LOW], low), max(event[w.OR_HIGH], low + size)
 
@@ -681,7 +701,18 @@ def _store(state, args, fact, instruction):
             for i in range(rows):
                 at = to + offset_of * size + i * row_step
                 _store_row(
-                    state, args, fact, instruction, source, outer * window + i, at, col_step, cols, size, allocation, tensor
+                    state,
+                    args,
+                    fact,
+                    instruction,
+                    source,
+                    outer * window + i,
+                    at,
+                    col_step,
+                    cols,
+                    size,
+                    allocation,
+                    tensor,
                 )
 
 

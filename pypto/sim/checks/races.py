@@ -101,7 +101,9 @@ def race_findings(watch: LaunchWatch) -> Iterator[Finding]:
     yield from _mixed(watch)
 
 
-def _overlap(watch: LaunchWatch, a: _Access, b: _Access) -> tuple[str, tuple[int, int], tuple[tuple[int, int], ...], str]:
+def _overlap(
+    watch: LaunchWatch, a: _Access, b: _Access
+) -> tuple[str, tuple[int, int], tuple[tuple[int, int], ...], str]:
     """(tensor, bytes, index ranges, their text) that two accesses share."""
     shared = shared_runs(a.box, b.box)
     memories = watch.memories[int(a.entry[w.ACCESS_ALLOCATION])]
@@ -152,7 +154,9 @@ def _repair_within(a: _Access, b: _Access) -> str:
     if block == other:
         if core and other_core:
             return "let every lane write rows of its own: add the lane index times the rows of a lane to the offset"
-        return "order the two sides: sync_set after the first access and sync_wait before the second, or hand over a tile"
+        return (
+            "order the two sides: sync_set after the first access and sync_wait before the second, or hand over a tile"
+        )
     if a.writes and b.writes:
         size = int(a.box[1]) if int(a.box[8]) == 1 else int(a.box[8])
         unit = "bytes" if int(a.box[8]) == 1 else "rows"
@@ -206,8 +210,13 @@ def _mixed(watch: LaunchWatch) -> Iterator[Finding]:
         repair = "make the scalar write in a separate task, put pl.system.fence() between, or change the tile before its store"
         places = tuple(
             sorted(
-                (location(program, key[1], f"'{task}' stores a tile"), location(program, key[2], f"'{task}' writes a word")),
+                (
+                    location(program, key[1], f"'{task}' stores a tile"),
+                    location(program, key[2], f"'{task}' writes a word"),
+                ),
                 key=lambda place: place.line,
             )
         )
-        yield Finding("coherence", message, memory.name, (task,), places, (low, low + int(scalar[w.ACCESS_BOX + 1])), (), repair)
+        yield Finding(
+            "coherence", message, memory.name, (task,), places, (low, low + int(scalar[w.ACCESS_BOX + 1])), (), repair
+        )

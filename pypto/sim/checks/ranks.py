@@ -233,7 +233,9 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
         memory = Memory(tensor, window.shape, window.bits, 0, window.size)
         ranges = index_ranges(memory, shared)
         text = ranges_text(memory, ranges)
-    acts = [f"rank {e.rank} {'writes' if e.writes else 'reads'} ('{e.place.operation}' in '{e.place.task}')" for e in (a, b)]
+    acts = [
+        f"rank {e.rank} {'writes' if e.writes else 'reads'} ('{e.place.operation}' in '{e.place.task}')" for e in (a, b)
+    ]
     what = f"{acts[0]} and {acts[1]} {text} of the window '{tensor}' of rank {owner}"
     places = tuple(dict.fromkeys((a.place.location, b.place.location)))
     tasks = tuple(dict.fromkeys((a.place.task, b.place.task)))
@@ -285,7 +287,9 @@ def _stale(
         repair = "reset the windows between runs (reset_persistent_windows=True), or raise the threshold with every run"
         return Finding("residue", message, signal, tasks, places, span, (), repair)  # type: ignore[arg-type]
     message = f"the {by} is already satisfied by the credits of an earlier round: the cell reaches {reached}; {what}"
-    repair = f"raise the threshold with every round (here {reached}), or take the credits back before the cell is reused"
+    repair = (
+        f"raise the threshold with every round (here {reached}), or take the credits back before the cell is reused"
+    )
     return Finding("signal-reuse", message, signal, tasks, places, span, (), repair)  # type: ignore[arg-type]
 
 
@@ -300,7 +304,14 @@ def _discipline(order: RunOrder) -> Iterator[Finding]:
             )
             repair = "wait with WaitCmp.Ge, and raise the threshold with every round"
             yield Finding(
-                "signal-misuse", message, wait.place.tensor, (wait.place.task,), (wait.place.location,), None, (), repair
+                "signal-misuse",
+                message,
+                wait.place.tensor,
+                (wait.place.task,),
+                (wait.place.location,),
+                None,
+                (),
+                repair,
             )
     for notifies in order.notifies.values():
         sets = [n for n in notifies if int(n.words[3]) == _SET]

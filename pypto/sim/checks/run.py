@@ -92,7 +92,9 @@ def _window(memory: Memory, context: int) -> Window:
     return Window(memory.name, memory.address, memory.size, memory.shape, memory.bits, stride, rank, ranks)
 
 
-def execute_checked(program: LoadedProgram, platform: str, checks: Checks, run: Callable[[Report], Execution]) -> Execution:
+def execute_checked(
+    program: LoadedProgram, platform: str, checks: Checks, run: Callable[[Report], Execution]
+) -> Execution:
     """One execution of ``program`` by ``run``; raises ``CheckError`` for findings unless they are collected."""
     report = Report(program, platform, checks)
     try:

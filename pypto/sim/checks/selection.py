@@ -17,7 +17,9 @@ Kind = Literal[
 KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
 CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
 ON_REQUEST: Final = frozenset(("wrap",))
-_ORDER: Final = frozenset(("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction"))
+_ORDER: Final = frozenset(
+    ("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction")
+)
 _RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective"))
 _VALUES: Final = frozenset(("uninit", "out-of-valid", "precision"))
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}

@@ -46,7 +46,9 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
     for allocation, low, node in watch.undefined_predicates:
         memory, task = memory_at(watch.memories[allocation], low), watch.nodes[node]
         place = location(watch.orchestration, task.site, f"'{task.name}' is submitted")
-        message = f"the predicate of '{task.name}' is taken from byte {low} of '{memory.name}', which nobody has written"
+        message = (
+            f"the predicate of '{task.name}' is taken from byte {low} of '{memory.name}', which nobody has written"
+        )
         yield Finding(
             "uninit", message, memory.name, (task.name,), (place,), (low, low + memory.bits // 8), (),
             f"write '{memory.name}' before the task, and name its writer in deps=[...]",
@@ -114,11 +116,15 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
         message = f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; they reach {reached}"
         repair = f"write '{of.name}' first, or create it with init_value=0.0"
         size = max(of.bits // 8, 1)
-        return Finding("uninit", message, of.name, (task,), (place,), (low, max(high - 1 + size, low + size)), (), repair)
+        return Finding(
+            "uninit", message, of.name, (task,), (place,), (low, max(high - 1 + size, low + size)), (), repair
+        )
     row, col = int(origin[w.OR_ROW]), int(origin[w.OR_COL])
     element, cell = f"[{row}, {col}]", ((row, row + 1), (col, col + 1))
     if int(origin[w.OR_KIND]) == w.FROM_UNWRITTEN:
-        message = f"'{name}' in '{task}' uses {element} of '{what}', which was never written; the result reaches {reached}"
+        message = (
+            f"'{name}' in '{task}' uses {element} of '{what}', which was never written; the result reaches {reached}"
+        )
         return Finding("uninit", message, what, (task,), (place,), None, cell, _start_value(program, what))
     shape = tile_shape(program, what) or (0, 0)
     valid = f"{int(origin[w.OR_ROWS])} x {int(origin[w.OR_COLS])}"
@@ -133,7 +139,9 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
 def _start_value(program: TileProgram, name: str) -> str:
     tile = program.symbols.get(name)
     if isinstance(tile, Tile) and tile.space == "acc":
-        return "make the first step a pl.matmul, which starts the accumulator, and accumulate with matmul_acc from then on"
+        return (
+            "make the first step a pl.matmul, which starts the accumulator, and accumulate with matmul_acc from then on"
+        )
     return "give it a start value, as with pl.full([...], dtype=..., value=0.0): pl.create_tile only reserves memory"
 
 
@@ -200,7 +208,9 @@ def _added(watch: LaunchWatch, event: Words) -> Finding:
     shift = memory.address - min(m.address for m in memories)
     span = low - shift, high - shift
     ranges = index_ranges(memory, np.array([span], np.int64))
-    message = f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"
+    message = (
+        f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"
+    )
     repair = f"create '{memory.name}' with init_value=0.0, or store zeros to it before the first addition"
     return Finding("uninit", message, memory.name, (task,), (place,), span, ranges, repair)
 

@@ -42,7 +42,7 @@ class Memory:
     address: int
     size: int
     direction: str = ""  # of an argument: in, out, inout; empty for a tensor of the orchestration
-    index: int = -1      # instruction of the orchestration that made it
+    index: int = -1  # instruction of the orchestration that made it
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,11 @@ class Crew:
     def of(cls, number: int, size: int, clusters: int) -> Crew:
         places = GLOBAL_PLACES + clusters * CLUSTER_PLACES
         return cls(
-            number, size, np.eye(size, dtype=np.int64), np.zeros((places, size), np.int64), np.zeros((0, size), np.int64)
+            number,
+            size,
+            np.eye(size, dtype=np.int64),
+            np.zeros((places, size), np.int64),
+            np.zeros((0, size), np.int64),
         )
 
 

@@ -7,29 +7,29 @@ from typing import Final
 from pypto.sim.checks.boxes import BOX_WORDS
 
 # state of one core, int64[STATE_WORDS]; its address is the WATCH word of the frame
-NODE: Final = 0           # node of the order graph that runs
-SEAT: Final = 1           # number of the block on its core, unique in a launch
-CREW_INDEX: Final = 2     # position among the cores that wait for each other, or -1
+NODE: Final = 0  # node of the order graph that runs
+SEAT: Final = 1  # number of the block on its core, unique in a launch
+CREW_INDEX: Final = 2  # position among the cores that wait for each other, or -1
 CREW_SIZE: Final = 3
-CLOCK: Final = 4          # address of the core's vector clock, int64[CREW_SIZE]
+CLOCK: Final = 4  # address of the core's vector clock, int64[CREW_SIZE]
 SHARED_CLOCKS: Final = 5  # address of the clocks of queues, events and barriers (int64[slots, CREW_SIZE])
-CLUSTER: Final = 6        # number of the block's cluster in its crew
-TICK: Final = 7           # grows whenever the clock changes
-LOG: Final = 8            # address of the access log
+CLUSTER: Final = 6  # number of the block's cluster in its crew
+TICK: Final = 7  # grows whenever the clock changes
+LOG: Final = 8  # address of the access log
 LOG_USED: Final = 9
 LOG_CAPACITY: Final = 10
-FACTS: Final = 11         # address of int64[instructions, FACT_WORDS]
-CODE: Final = 12          # address of the program's code
-PROGRAM: Final = 13       # number of the program
-ASKED: Final = 14         # bits below
-SPACES: Final = 15        # address of int64[16]: shadow address minus address, per memory space
-POISON: Final = 16        # byte that undefined memory holds
-LAUNCH: Final = 17        # address of the launch's words
-FENCES: Final = 18        # fences passed
-SNAPSHOTS: Final = 19     # address of int64[SNAPSHOT_CAPACITY, CREW_SIZE]
-SNAPSHOT: Final = 20      # row that holds the current clock
-TASK: Final = 21          # task number, -1 for the orchestration
-LANES: Final = 22         # vector lanes of the task: with two, stores get a checksum
+FACTS: Final = 11  # address of int64[instructions, FACT_WORDS]
+CODE: Final = 12  # address of the program's code
+PROGRAM: Final = 13  # number of the program
+ASKED: Final = 14  # bits below
+SPACES: Final = 15  # address of int64[16]: shadow address minus address, per memory space
+POISON: Final = 16  # byte that undefined memory holds
+LAUNCH: Final = 17  # address of the launch's words
+FENCES: Final = 18  # fences passed
+SNAPSHOTS: Final = 19  # address of int64[SNAPSHOT_CAPACITY, CREW_SIZE]
+SNAPSHOT: Final = 20  # row that holds the current clock
+TASK: Final = 21  # task number, -1 for the orchestration
+LANES: Final = 22  # vector lanes of the task: with two, stores get a checksum
 STATE_WORDS: Final = 24
 
 # bits of ASKED
@@ -40,10 +40,10 @@ BOUNDS: Final = 8
 WRAP: Final = 16
 
 # words of a launch
-ALLOCATIONS: Final = 0    # address of int64[n, ALLOCATION_WORDS]
-ORIGINS: Final = 1        # address of int64[ORIGIN_CAPACITY, ORIGIN_WORDS]
+ALLOCATIONS: Final = 0  # address of int64[n, ALLOCATION_WORDS]
+ORIGINS: Final = 1  # address of int64[ORIGIN_CAPACITY, ORIGIN_WORDS]
 ORIGIN_COUNT: Final = 2
-EVENTS: Final = 3         # address of int64[EVENT_CAPACITY, ORIGIN_WORDS]: what is a finding at once
+EVENTS: Final = 3  # address of int64[EVENT_CAPACITY, ORIGIN_WORDS]: what is a finding at once
 EVENT_COUNT: Final = 4
 LAUNCH_WORDS: Final = 8
 
@@ -53,11 +53,11 @@ ALLOCATION_WORDS: Final = 4
 
 # codes of the shadow: one byte per byte of memory
 DEFINED: Final = 0
-UNWRITTEN: Final = 1      # never written
-PADDING: Final = 2        # outside the valid region of the tile that was written there
-INFINITE: Final = 3       # infinity that came in (input, constant, pad value): a value on purpose
-NOT_A_NUMBER: Final = 4   # NaN that came in
-FIRST_ORIGIN: Final = 5   # from here on: FIRST_ORIGIN + index into the origins
+UNWRITTEN: Final = 1  # never written
+PADDING: Final = 2  # outside the valid region of the tile that was written there
+INFINITE: Final = 3  # infinity that came in (input, constant, pad value): a value on purpose
+NOT_A_NUMBER: Final = 4  # NaN that came in
+FIRST_ORIGIN: Final = 5  # from here on: FIRST_ORIGIN + index into the origins
 ORIGIN_CAPACITY: Final = 250
 
 # an origin or event: where a value lost its meaning
@@ -87,19 +87,19 @@ FROM_PADDING: Final = 2
 OVERFLOWED: Final = 3
 BECAME_NAN: Final = 4
 # kinds of event only
-BRANCHED: Final = 5       # a scalar register took an undefined element
-ADDED: Final = 6          # an atomic addition to memory that was never written
+BRANCHED: Final = 5  # a scalar register took an undefined element
+ADDED: Final = 6  # an atomic addition to memory that was never written
 INDEX_OUTSIDE: Final = 7
 WRAPPED: Final = 8
 
 # a row of the access log
-ACCESS_KIND: Final = 0    # bits: 1 writes, 2 atomic, 4 through the scalar path
+ACCESS_KIND: Final = 0  # bits: 1 writes, 2 atomic, 4 through the scalar path
 ACCESS_ALLOCATION: Final = 1
 ACCESS_INSTRUCTION: Final = 2
 ACCESS_EPOCH: Final = 3
 ACCESS_SNAPSHOT: Final = 4
-ACCESS_ROOT: Final = 5    # parameter (operand symbol) the access goes through, -1: unknown
-ACCESS_SUM: Final = 6     # checksum of the bytes written, to tell equal stores of two lanes
+ACCESS_ROOT: Final = 5  # parameter (operand symbol) the access goes through, -1: unknown
+ACCESS_SUM: Final = 6  # checksum of the bytes written, to tell equal stores of two lanes
 ACCESS_FENCES: Final = 7
 ACCESS_BOX: Final = 8
 ACCESS_WORDS: Final = ACCESS_BOX + BOX_WORDS
@@ -115,39 +115,39 @@ FACT_RULE, FACT_TARGET, FACT_SOURCES, FACT_SOURCE, FACT_TENSOR, FACT_LISTS, FACT
 )  # fmt: skip
 FACT_WORDS: Final = 16
 # bits of FACT_FLAGS
-COMPUTES: Final = 1       # makes new values: what it reads undefined is used, not copied
+COMPUTES: Final = 1  # makes new values: what it reads undefined is used, not copied
 MAKES_CONSTANTS: Final = 2  # infinities it writes are meant
 STORES: Final = 4
-ADDS: Final = 8           # atomic
+ADDS: Final = 8  # atomic
 
 # rules: which elements of the sources an element of the destination depends on
 (
     NOTHING,
     ELEMENTWISE,
-    ROW_EXPAND,      # vector[i, 0]
-    COL_EXPAND,      # vector[0, j]
-    ROW_COMBINE,     # x[i, j] and vector[i, 0]
-    COL_COMBINE,     # x[i, j] and vector[0, j]
+    ROW_EXPAND,  # vector[i, 0]
+    COL_EXPAND,  # vector[0, j]
+    ROW_COMBINE,  # x[i, j] and vector[i, 0]
+    COL_COMBINE,  # x[i, j] and vector[0, j]
     FILL,
     FILL_PAD,
     ROW_REDUCE,
     COL_REDUCE,
     MATMUL,
-    MOVE,            # FACT_EXTRA: position of the transpose flag
-    EXTRACT,         # FACT_EXTRA: position of row
-    INSERT,          # FACT_EXTRA: position of row
+    MOVE,  # FACT_EXTRA: position of the transpose flag
+    EXTRACT,  # FACT_EXTRA: position of row
+    INSERT,  # FACT_EXTRA: position of row
     TRANSPOSE,
     RESHAPE,
     CONCAT,
     PART,
-    WHOLE,           # every element may depend on every valid element of the sources
+    WHOLE,  # every element may depend on every valid element of the sources
     LOAD,
     STORE,
     GATHER,
     SCATTER,
-    FETCH,           # mgather
-    SPREAD,          # mscatter
-    LOAD_ROWS,       # tgather_row
+    FETCH,  # mgather
+    SPREAD,  # mscatter
+    LOAD_ROWS,  # tgather_row
     COMPARE,
-    SELECT,          # FACT_EXTRA: position of the mask
+    SELECT,  # FACT_EXTRA: position of the mask
 ) = range(28)

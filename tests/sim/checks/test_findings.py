@@ -1,0 +1,89 @@
+"""Findings as text, table and JSON; selection; the command line and the pytest plugin."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from pypto.sim import CheckError, Finding, OrderError
+from pypto.sim.checks.findings import Location, error_of, table, to_json
+from pypto.sim.checks.selection import CHEAP, KINDS, Checks
+
+FOUND = Finding(
+    "war", "'a' reads and 'b' writes", "box", ("a", "b"), (Location("k.py", 3, "reads"), Location("k.py", 5)), (0, 64),
+    ((0, 2), (0, 8)), "deps=[a]", 2,
+)  # fmt: skip
+
+
+def test_a_finding_as_text():
+    text = str(FOUND)
+    for part in ("[war]", "bytes 0..64 of 'box'", "axis 0: 0..2", "k.py:3 (reads)", "2 times", "to repair: deps=[a]"):
+        assert part in text
+
+
+def test_a_finding_as_json_and_as_a_table():
+    (row,) = json.loads(to_json([FOUND]))
+    assert row["kind"] == "war" and row["locations"][1]["line"] == 5 and row["bytes"] == [0, 64]
+    assert table([FOUND]).row_count == 1
+
+
+def test_errors_by_kind_survive_a_pipe():
+    error = error_of([FOUND])
+    copy = pickle.loads(pickle.dumps(error))
+    assert isinstance(error, OrderError) and isinstance(copy, CheckError) and copy.findings == (FOUND,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_an_error(kind):
+    assert isinstance(error_of([Finding(kind, "x")]), CheckError)
+
+
+def test_selection():
+    assert Checks.of(None, clocked=True).kinds == CHEAP and not Checks.of(None, clocked=False)
+    assert not Checks.of("cheap").deep and Checks.of("all").deep and Checks.of({"war"}).deep
+    with pytest.raises(ValueError, match="unknown kind of check 'wra'; known: war"):
+        Checks.of({"wra"})
+
+
+_SCRIPT = """
+import torch, pypto.language as pl
+from pypto.runtime import RunConfig
+
+@pl.jit
+def half(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pl.store(pl.load(x, [0, 0], [ROWS, 32]), [0, 0], y)
+    return y
+
+half(torch.ones(16, 32), torch.zeros(16, 32), config=RunConfig(platform="a2a3"))
+"""
+
+
+@pytest.mark.parametrize(("rows", "code", "kinds"), [(8, 1, ["uninit"]), (16, 0, [])])
+def test_the_command_line(tmp_path, rows, code, kinds):
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT.replace("ROWS", str(rows)))
+    command = [sys.executable, "-m", "pypto.sim.check", "--json", "found.json", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert [row["kind"] for row in json.loads((tmp_path / "found.json").read_text())] == kinds
+
+
+@pytest.mark.parametrize(("rows", "outcome"), [(8, "1 failed"), (16, "1 passed")])
+def test_the_pytest_plugin(tmp_path, rows, outcome):
+    body = _SCRIPT.replace("ROWS", str(rows)).replace("half(torch", "def test_it():\n    half(torch")
+    (tmp_path / "test_it.py").write_text(body)
+    command = [sys.executable, "-m", "pytest", "-q", "--pypto-checks=all", "-p", "no:cacheprovider", str(tmp_path)]
+    if (
+        "pypto_checks"
+        not in subprocess.run(
+            [sys.executable, "-m", "pytest", "--help"], cwd=tmp_path, capture_output=True, text=True
+        ).stdout
+    ):
+        command[3:3] = ["-p", "pypto.testing.checks_plugin"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert outcome in done.stdout, done.stdout

@@ -1,0 +1,86 @@
+"""Order between ranks from hand-written logs: what a wait proves, and what it does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pypto.sim.checks import words as w
+from pypto.sim.checks.findings import Location
+from pypto.sim.checks.rank_log import EVENT_WORDS, Place, RankLog, Window
+from pypto.sim.checks.ranks import RunOrder, rank_findings
+
+SIZE, STRIDE = 256, 4096
+OPERATIONS = ("store", "remote_load", "notify", "wait")
+
+
+def log(rank: int, *steps: tuple) -> RankLog:
+    """Steps: ("write" | "read", owner), ("notify", to, cell, value[, op]), ("wait", cell, expected[, comparison])."""
+    rows = np.zeros((len(steps), EVENT_WORDS), np.int64)
+    for row, (name, *rest) in zip(rows, steps):
+        row[6::2] = 1
+        if name in ("write", "read"):
+            row[0], row[3] = (w.WRITES, 0) if name == "write" else (0, 1)
+            row[4:6] = rest[0] * STRIDE, SIZE
+        elif name == "notify":
+            row[0], row[3] = w.NOTIFIES, 2
+            row[4:8] = rest[1], rest[0], rest[2], rest[3] if len(rest) > 3 else 0
+        else:
+            row[0], row[3] = w.WAITED, 3
+            row[4:8] = rest[0], 0, rest[1], rest[2] if len(rest) > 2 else 1
+    places = tuple(
+        Place("kernel", name, "signal" if n > 1 else "data", Location("k.py", n)) for n, name in enumerate(OPERATIONS)
+    )
+    window = Window("data", rank * STRIDE, SIZE, (1, 64), 32, STRIDE, rank, 2)
+    return RankLog(rows, places, (), (window,))
+
+
+def kinds(*logs: RankLog, before: dict | None = None) -> list[str]:
+    order = RunOrder({n: (n, each) for n, each in enumerate(logs)}, {}, before or {})
+    return sorted({finding.kind for finding in rank_findings(order)})
+
+
+READER = (("wait", 0, 1), ("read", 0))
+
+
+def test_publish_notify_wait_read():
+    assert kinds(log(0, ("write", 0), ("notify", 1, 0, 1)), log(1, *READER)) == []
+
+
+def test_no_wait():
+    assert kinds(log(0, ("write", 0), ("notify", 1, 0, 1)), log(1, ("read", 0), ("wait", 0, 1))) == ["window-race"]
+
+
+def test_told_too_early():
+    assert kinds(log(0, ("notify", 1, 0, 1), ("write", 0)), log(1, *READER)) == ["publish-order"]
+
+
+@pytest.mark.parametrize(("second", "found"), [(2, []), (1, ["signal-reuse"])])
+def test_the_threshold_of_a_second_round(second, found):
+    writer = log(0, ("notify", 1, 0, 1), ("write", 0), ("notify", 1, 0, 1))
+    assert kinds(writer, log(1, ("wait", 0, 1), ("wait", 0, second), ("read", 0))) == found
+
+
+def test_credits_of_an_earlier_run():
+    logs = log(0, ("write", 0), ("notify", 1, 0, 1)), log(1, *READER)
+    assert kinds(*logs, before={(0, 1): 1}) == ["residue"]
+
+
+def test_credits_taken_back_make_the_cell_usable_again():
+    reader = log(1, ("wait", 0, 1), ("notify", 1, 0, -1), ("notify", 0, 8, 1), ("wait", 0, 1), ("read", 0))
+    writer = log(0, ("notify", 1, 0, 1), ("wait", 8, 1), ("write", 0), ("notify", 1, 0, 1))
+    assert kinds(writer, reader) == []
+
+
+def test_an_overwrite_before_the_reader_is_done():
+    writer = log(0, ("write", 0), ("notify", 1, 0, 1), ("write", 0))
+    assert kinds(writer, log(1, *READER)) != []
+
+
+def test_equality_on_a_counter_that_can_pass():
+    writer = log(0, ("notify", 1, 0, 1), ("notify", 1, 0, 1))
+    assert kinds(writer, log(1, ("wait", 0, 1, 0))) == ["signal-misuse"]
+
+
+def test_set_and_add_on_one_cell():
+    assert kinds(log(0, ("notify", 1, 0, 1, 1), ("notify", 1, 0, 1, 0)), log(1, ("wait", 0, 1))) == ["signal-misuse"]

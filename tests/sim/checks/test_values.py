@@ -1,0 +1,105 @@
+"""Undefined values: where they come from, where they may go, and where not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pypto.language as pl
+from pypto.runtime import RunConfig
+from pypto.sim import CheckError, UndefinedValueError
+
+
+@pl.jit
+def narrow_operand(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="sum"):
+        a = pl.load(x, [0, 0], [16, 32])
+        b = pl.load(x, [0, 0], [16, 32], valid_shape=[16, 8])
+        pl.store(pl.mul(pl.add(a, b), 2.0), [0, 0], y)
+    return y
+
+
+@pl.jit
+def padding_along(x: pl.Tensor[[16, 32], pl.FP32], y: pl.InOut[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="copy"):
+        a = pl.load(x, [0, 0], [16, 32], valid_shape=[16, 8])
+        pl.store(pl.exp(pl.mul(a, 2.0)), [0, 0], y)
+    return y
+
+
+@pl.jit
+def half(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="top"):
+        pl.store(pl.load(x, [0, 0], [8, 32]), [0, 0], y)
+    return y
+
+
+@pl.jit
+def sigmoid(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="gate"):
+        t = pl.load(x, [0, 0], [16, 32])
+        pl.store(pl.recip(pl.add(pl.exp(pl.neg(t)), 1.0)), [0, 0], y)
+    return y
+
+
+@pl.jit
+def raw_exp(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="grow"):
+        pl.store(pl.exp(pl.load(x, [0, 0], [16, 32])), [0, 0], y)
+    return y
+
+
+def tensors() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(16, 32), torch.zeros(16, 32)
+
+
+def test_the_operation_that_used_the_padding_is_named_and_not_the_store(findings):
+    (found,) = findings(narrow_operand, *tensors())
+    assert found.kind == "out-of-valid" and found.tasks == ("sum",) and "'add'" in found.message
+    assert "16 x 8 of 16 x 32" in found.message and "columns 8..32 of 'y'" in found.message
+
+
+def test_padding_that_is_only_carried_along_is_silent(findings):
+    assert findings(padding_along, *tensors()) == []
+
+
+def test_rows_of_an_output_that_nobody_writes(findings):
+    (found,) = findings(half, *tensors())
+    assert (found.kind, found.tensor, found.bytes, found.index_ranges[0]) == ("uninit", "y", (1024, 2048), (8, 16))
+
+
+@pytest.mark.parametrize(("poison", "held"), [("nan", None), ("zero", 0.0)])
+def test_poison_decides_what_nobody_wrote(tmp_path, monkeypatch, poison, held):
+    monkeypatch.chdir(tmp_path)
+    x, y = tensors()
+    half(x, y, config=RunConfig(platform="a2a3", checks="all", checks_mode="collect", poison=poison))
+    assert torch.isnan(y[8:]).all() if held is None else torch.equal(y[8:], torch.full((8, 32), held))
+    assert torch.equal(y[:8], x[:8])
+
+
+def test_an_infinity_that_vanishes_is_no_overflow(findings):
+    assert findings(sigmoid, torch.full((16, 32), -200.0), torch.zeros(16, 32)) == []
+
+
+def test_an_overflow_that_reaches_the_host(findings):
+    x, y = tensors()
+    x[3, 5] = 200.0
+    (found,) = findings(raw_exp, x, y)
+    assert found.kind == "precision" and found.bytes == (4 * (3 * 32 + 5), 4 * (3 * 32 + 6))
+
+
+def test_an_infinity_that_comes_in_is_meant(findings):
+    x, y = tensors()
+    x[0, 0] = float("inf")
+    assert findings(raw_exp, x, y) == []
+
+
+def test_raising_leaves_the_callers_tensors_and_the_findings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, y = tensors()
+    config = RunConfig(platform="a2a3", checks="all")
+    compiled = half.compile(x, y, config=config)
+    with pytest.raises(UndefinedValueError, match="never written") as caught:
+        compiled(x, y, config=config)
+    assert isinstance(caught.value, CheckError) and compiled.last_findings == list(caught.value.findings)
+    assert torch.equal(y, torch.zeros(16, 32))
