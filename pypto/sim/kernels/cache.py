@@ -92,13 +92,18 @@ def _prune(parent: Path) -> None:
 @cache
 def folder() -> Path | None:
     """Where compiled kernels are kept: ``$PYPTO_CACHE_DIR``, else the cache folder of the user, else a private
-    temporary folder; ``None`` when none of them can be written (kernels are then compiled in every process)."""
+    temporary folder; ``None`` when none of them can be written (kernels are then compiled in every process).
+
+    A ``$PYPTO_CACHE_DIR`` that was filled before may be read-only, as in an image: what it lacks is compiled, not kept.
+    """
     for candidate in _candidates():
         place = candidate / "kernels" / fingerprint()
         is_new = not place.exists()
         if _writable(place):
             if is_new:
                 _prune(place.parent)
+            return place
+        if os.environ.get("PYPTO_CACHE_DIR") and place.is_dir():
             return place
     return None
 

@@ -128,6 +128,17 @@ def test_whoever_waits_is_told(place, monkeypatch, capsys):
     assert "waiting for another process" in capsys.readouterr().err
 
 
+def test_a_filled_folder_may_be_read_only(monkeypatch, tmp_path):
+    """Only where the user names it: code in a shared temporary folder that somebody else owns is not loaded."""
+    monkeypatch.setenv("PYPTO_CACHE_DIR", str(tmp_path))
+    filled = cache.folder.__wrapped__()
+    monkeypatch.setattr(cache, "_writable", lambda folder: False)
+    assert cache.folder.__wrapped__() == filled
+    monkeypatch.delenv("PYPTO_CACHE_DIR")
+    monkeypatch.setattr(cache, "_candidates", lambda: [tmp_path])
+    assert cache.folder.__wrapped__() is None
+
+
 def test_full_disk_leaves_no_file_behind(place, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
