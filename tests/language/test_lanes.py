@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from round_trip import PLATFORMS, assert_round_trips, random
 
 import pypto.language as pl
+from pypto import ir
 from pypto.runtime import RunConfig
 
 UP_DOWN, LEFT_RIGHT = pl.SplitMode.UP_DOWN, pl.SplitMode.LEFT_RIGHT
@@ -167,3 +170,46 @@ def test_the_depth_of_the_ring_is_stated_in_the_text():
     assert "slots = 3" in text
     got, _ = run(deep, q, k, torch.zeros(512, 64))
     close(got[2], torch.exp(q.float() @ k.float() * 0.01).repeat(8, 1))
+
+
+STEPS = (
+    "pl.exp(pl.mul({0}, 0.01))",
+    "pl.add({0}, {1})",
+    "pl.maximum({0}, 0.5)",
+    "pl.row_expand_sub({0}, pl.row_max({0}))",
+    "pl.row_expand_mul({0}, pl.row_sum({1}))",
+    "pl.col_expand_sub({0}, pl.col_min({0}))",
+    "pl.col_expand_mul({0}, bias)",
+    "pl.cast(pl.cast({0}, pl.BF16), pl.FP32)",
+    "pl.matmul(pl.cast({0}, pl.FP16), w, out_dtype=pl.FP32)",
+)
+
+
+def mixed_program(steps, mode):
+    """A product followed by ``steps``, each over the values so far."""
+    lines = ["v0 = pl.matmul(x, w, out_dtype=pl.FP32)"]
+    for number, (step, first, second) in enumerate(steps):
+        lines.append(f"v{number + 1} = {step.format(f'v{first % (number + 1)}', f'v{second % (number + 1)}')}")
+    body = "\n            ".join([*lines, f"y[:] = v{len(steps)}"])
+    return pl.parse(f"""
+@pl.program
+class Mixed:
+    @pl.function
+    def main(self, x: pl.Tensor[[32, 32], pl.FP16], w: pl.Tensor[[32, 32], pl.FP16],
+             bias: pl.Tensor[[1, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(pl.SplitMode.{mode})]):
+            {body}
+        return y
+""")
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6))
+def test_splitting_never_changes_a_value(steps):
+    x, w, bias = (random(32, 32, dtype=torch.float16), random(32, 32, seed=1, dtype=torch.float16), random(1, 32))
+    results = []
+    for mode in ("NONE", "UP_DOWN", "LEFT_RIGHT"):
+        y = torch.zeros(32, 32)
+        ir.compile(mixed_program(steps, mode), platform="a2a3sim", dump_passes=False)(x, w, bias, y)
+        results.append(y)
+    assert all(torch.equal(results[0].view(torch.int32), other.view(torch.int32)) for other in results[1:])

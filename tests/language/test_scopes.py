@@ -1,5 +1,6 @@
 """Placement scopes, loops and scalar expressions (spec language 4.3, 4.8, 5)."""
 
+import pytest
 import torch
 from round_trip import assert_round_trips, random
 
@@ -215,3 +216,62 @@ def test_spmd_function_type():
     ir.compile(P, platform="a2a3sim")(x, y)
     torch.testing.assert_close(y, x + 1)
     assert_round_trips(P)
+
+
+@pl.jit
+def asserted(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    pl.static_assert(x.shape[0] == 16, "sixteen rows")
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[:] = pl.add(x[:], 1.0)
+    return y
+
+
+def test_static_assert_sees_the_shapes_of_a_specialisation():
+    x = random(16, 64)
+    y = torch.zeros_like(x)
+    asserted(x, y, config=SIM)
+    torch.testing.assert_close(y, x + 1)
+    with pytest.raises(pl.parser.ParserError, match="sixteen rows"):
+        asserted(random(8, 64), torch.zeros(8, 64), config=SIM)
+
+
+@pl.jit
+def partial_sums(x: pl.Tensor, n: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        m = pl.cast(pl.read(n, [0]), pl.INDEX)
+        acc = pl.full([1, 64], dtype=pl.FP32, value=0.0)
+        for i in pl.range((m + 15) // 16):
+            t = pl.slice(x, [16, 64], [i * 16, 0], valid_shape=[pl.min(16, m - i * 16), 64])
+            acc = pl.add(acc, pl.col_sum(pl.fillpad(t, pad_value=pl.PadValue.zero)))
+        y[:] = acc
+    return y
+
+
+@pytest.mark.parametrize("rows", [5, 16, 40])
+def test_a_loop_over_a_length_read_from_a_tensor(rows):
+    x, y = random(64, 64), torch.zeros(1, 64)
+    partial_sums(x, torch.tensor([rows], dtype=torch.int32), y, config=SIM)
+    torch.testing.assert_close(y, x[:rows].sum(0, keepdim=True), rtol=1e-5, atol=1e-5)
+
+
+@pl.jit
+def carried_tensor(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    cur = pl.create_tensor([16, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        cur[:] = pl.add(x[:], 0.0)
+    for _ in pl.range(5):
+        nxt = pl.create_tensor([16, 64], dtype=pl.FP32)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            nxt[:] = pl.mul(cur[:], 2.0)
+        cur = nxt
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[:] = pl.add(cur[:], 1.0)
+    return y
+
+
+def test_a_tensor_name_carried_through_an_orchestration_loop():
+    x = random(16, 64)
+    y = torch.zeros_like(x)
+    carried_tensor(x, y, config=SIM)
+    torch.testing.assert_close(y, x * 32 + 1)
+    assert_round_trips(carried_tensor.lower(x, y))

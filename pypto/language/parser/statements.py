@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from abc import abstractmethod
 from typing import Any
 
@@ -403,9 +404,18 @@ class Statements(Calls):
         try:
             holds = self.evaluate(call.args[0])
         except (ParserError, TypeError):
-            self.fail(ParserError, "the condition of pl.static_assert is not known at compile time", call.args[0])
+            holds = self._folded_condition(call.args[0])
         if not holds:
             self.fail(ParserError, message or f"static_assert failed: {ast.unparse(call.args[0])}", node)
+
+    def _folded_condition(self, node: ast.expr) -> Any:
+        """A condition over shapes and specialised scalars; ``ParserError`` when it is only known at run time."""
+        value: Any = None
+        with contextlib.suppress(ParserError):
+            value = self.expression(node)
+        if not isinstance(value, ir.Const):
+            self.fail(ParserError, "the condition of pl.static_assert is not known at compile time", node)
+        return value.value
 
     def _func_attr(self, call: ast.Call, node: ast.stmt) -> None:
         if self.block:
