@@ -189,6 +189,8 @@ class Calls(Subscripts):
         if not isinstance(extent, int) or isinstance(extent, bool) or extent <= 0:
             self.type_error("the extent of pl.array.create is a positive compile-time integer", node)
         dtype = self.dtype_argument(values[1])
+        if not dtype.is_int() and dtype not in (BOOL, TASK_ID):
+            self.type_error(f"the elements of a pl.Array are integers, BOOL or TASK_ID, not {dtype}", values[1])
         return ir.Call(
             "array.create", {"extent": extent, "dtype": dtype}, ir.ArrayType(extent, dtype), {}, self.span(node)
         )

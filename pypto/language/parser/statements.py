@@ -9,7 +9,7 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
-from pypto.ir.enums import ParamDirection
+from pypto.ir.enums import ParamDirection, SplitMode
 from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.calls import Calls, attribute_chain, with_type
@@ -427,7 +427,11 @@ class Statements(Calls):
                 self.syntax("keys of pl.func_attr are string literals", node)
             if key.value in ("auto_scope", "external_source") or key.value in self.attrs:
                 self.syntax(f"pl.func_attr cannot set {key.value!r} here", node)
-            self.attrs[key.value] = self.argument(value, True)
+            stated = self.argument(value, True)
+            if key.value == "split" and not isinstance(stated, SplitMode):
+                self.syntax('"split" of pl.func_attr takes a pl.SplitMode member', value)
+            if stated != SplitMode.NONE or key.value != "split":
+                self.attrs[key.value] = stated
 
     def _dump_tag(self, call: ast.Call, node: ast.stmt) -> None:
         if len(call.args) != 1 or not isinstance(call.args[0], ast.Name):
