@@ -10,6 +10,7 @@ from pypto.runtime import markers
 from pypto.runtime.arguments import Argument, Slot
 from pypto.runtime.callable import ChipCallable
 from pypto.runtime.chip_device import ChipDevice, device_spans_enabled
+from pypto.runtime.dfx.task_log import log_for
 from pypto.runtime.operands import Operands, stage
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.spans import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pypto.sim.checks.findings import Finding
     from pypto.sim.chips import Chip
     from pypto.sim.recording import Recording, Words
+    from pypto.sim.task_log import TaskLog
     from pypto.sim.timing import DeviceState, Timeline
 
 T = TypeVar("T")
@@ -48,6 +50,8 @@ class Launched:
     findings: tuple[Finding, ...] = ()
     told: Words | None = None
     """Per trace row, what other chips decide about its time (:func:`pypto.sim.timing.launch.play`)."""
+    log: TaskLog | None = None
+    sizing: Sizing | None = None
 
     @property
     def known_recording(self) -> Recording:
@@ -141,12 +145,16 @@ def _run(
         platform=device.platform.name,
         stand_ins=stand_ins,
         checks=Checks.of(config.checks, config.checks_mode, config.poison, clocked=device.clocked),
+        log=log_for(config),
     )
     if execution.recording is None:
         return Launched(findings=execution.findings)
     timed = device.time(chip_callable, execution.recording, size)
     device.clock.advance(timed.timeline.device_wall_ns + device.host.drain_ns)
-    return Launched(execution.recording, timed.timeline, timed.chip, timed.state_before, execution.findings)
+    return Launched(
+        execution.recording, timed.timeline, timed.chip, timed.state_before, execution.findings,
+        log=execution.log, sizing=size,
+    )  # fmt: skip
 
 
 def _validate(device: ChipDevice, operands: Operands) -> None:

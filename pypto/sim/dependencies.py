@@ -309,6 +309,15 @@ class TensorMap:
             self._seen[producer] = 0
         return found
 
+    def modifiers(self) -> list[int]:
+        """The task of every entry: modifications that later tasks may have to wait for."""
+        found = []
+        for entry in self._heads[self._heads >= 0].tolist():
+            while entry >= 0:
+                found.append(int(self._entries[entry, _TASK]))
+                entry = int(self._entries[entry, _NEXT])
+        return found
+
     def _reserve(self, task: int, arguments: int, explicit: int) -> None:
         changed = False
         while int(self._request[_FREE]) + arguments > len(self._entries):

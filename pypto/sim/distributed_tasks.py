@@ -92,6 +92,7 @@ class PendingTasks:
         if not waiting and not entry.signals:
             self._begin(entry)
             self.launch.run_task(plan, values, blocks)
+            self._end(entry)
             return
         self.tasks[task] = entry
         if not waiting:
@@ -101,6 +102,12 @@ class PendingTasks:
     def _begin(self, entry: SetAside) -> None:
         if self.launch.watch is not None:
             self.launch.watch.begin(entry.task, entry.plan)
+        if self.launch.log is not None and not entry.started:
+            self.launch.log.before(entry.task)
+
+    def _end(self, entry: SetAside) -> None:
+        if self.launch.log is not None:
+            self.launch.log.after(entry.task)
 
     def wait_for(self, tasks: Iterable[int]) -> None:
         """Return when all of ``tasks`` are done."""
@@ -129,6 +136,7 @@ class PendingTasks:
         finished = [entry for entry in self.tasks.values() if entry.finished]
         for entry in finished:
             self._record(entry)
+            self._end(entry)
             self._free.extend(entry.cores)
             del self.tasks[entry.task]
         return bool(finished)
@@ -138,6 +146,7 @@ class PendingTasks:
         if not entry.signals:
             self._begin(entry)
             self.launch.run_late(entry.task, entry.plan, entry.values, entry.blocks)
+            self._end(entry)
             del self.tasks[entry.task]
             return True
         moved = self._start_blocks(entry)

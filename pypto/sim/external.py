@@ -28,14 +28,14 @@ def call_stand_in(function: StandIn, request: Submit, frame: Words) -> None:
     arguments: list[Any] = []
     for position, (is_tensor, offset) in enumerate(request.arguments):
         if is_tensor:
-            arguments.append(_view(frame[offset : offset + layout.TENSOR_WORDS]))
+            arguments.append(tensor_view(frame[offset : offset + layout.TENSOR_WORDS]))
         else:
             word = int(frame[offset])
             arguments.append(word_float(word) if position in request.floats else word)
     function(*arguments)
 
 
-def _view(words: Words) -> NDArray[Any]:
+def tensor_view(words: Words) -> NDArray[Any]:
     """A NumPy view of the tensor with descriptor ``words``; a packed 4-bit tensor is a flat array of bytes."""
     dtype = DataType.from_code(int(words[layout.TENSOR_DTYPE]))
     rank, address = int(words[layout.TENSOR_RANK]), int(words[layout.TENSOR_ADDRESS])

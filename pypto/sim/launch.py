@@ -43,6 +43,8 @@ from pypto.sim.tile_program import Access, Allocate, Dependency, Dummy, Predicat
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch
+    from pypto.sim.crew import LeftBehind
+    from pypto.sim.task_log import TaskLog
 
 _PROCESSORS = os.cpu_count() or 1
 _RINGS = 4  # rings of the orchestration's heap; the ring of a scope is min(depth, 3) (spec distributed 6.2)
@@ -113,8 +115,9 @@ class Launch:
         stand_ins: Mapping[str, StandIn] | None = None,
         exchange: Exchange | None = None,
         watch: LaunchWatch | None = None,
+        log: TaskLog | None = None,
     ):
-        self.watch = watch
+        self.watch, self.log = watch, log
         workspace.observe(watch)
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
@@ -140,6 +143,8 @@ class Launch:
             if status == op.DONE:
                 self._scalars(words)
                 self.pending.drain()
+                if self.log is not None:
+                    self.log.finish(self.allocations, self.workspace.tensor_map)
                 return
             if status == op.REQUEST:
                 self._scalars(words)
@@ -187,17 +192,21 @@ class Launch:
         if self.watch is not None:
             name = self.orchestration.names.get(request.target, "?")
             self.watch.allocated(number, name, shape, dtype, address, size, defined=request.initial is not None)
-        self.recorder.events.append((ALLOC, size, min(max(len(self._scopes) - 1, 0), _RINGS - 1), number))
+        self.recorder.events.append((ALLOC, size, min(len(self._scopes), _RINGS - 1), number))
 
     def _scope(self, request: Scope) -> None:
         events = self.recorder.events
         if request.opens:
             self._scopes.append((request.manual, self.workspace.heap.mark()))
             events.append((SCOPE_BEGIN, len(self._scopes), int(request.manual), 0))
+            if self.log is not None:
+                self.log.scope(self.orchestration, request.index, self.workspace.tensor_map)
             return
         if not self._scopes:
             raise ExecutionError(f"'endscope' without a scope\nin {self.orchestration.name}")
         events.append((SCOPE_END, len(self._scopes), 0, 0))
+        if self.log is not None:
+            self.log.scope(self.orchestration, request.index, self.workspace.tensor_map)
         self.workspace.heap.release(self._scopes.pop()[1])
 
     def _access(self, request: Access) -> None:
@@ -228,6 +237,8 @@ class Launch:
         )
         if self.watch is not None:
             self.watch.task(task, "dummy", -1, producers)
+        if self.log is not None:
+            self.log.submitted(None, _NO_WORDS)
         self.recorder.task("dummy", DUMMY, 0, 0, 0, 0, lookups, len(self._scopes), producers, kinds)
         self.recorder.events.append((SUBMIT, task, 0, 0))
         self.recorder.end_task()
@@ -252,10 +263,12 @@ class Launch:
             self.watch.passes(self.frame, plan)
         if request.predicate is not None:
             self.pending.wait_for(producers)
+        if self.log is not None:
+            self.log.submitted(plan, words[plan.sources])
         runs = request.predicate is None or self._holds(request.predicate, plan.index)
         self.recorder.task(
             request.kernel,
-            plan.kind,
+            plan.kind if plan.members else DUMMY,  # a stand-in takes no time on any core
             blocks,
             request.flags if runs else request.flags | PREDICATE_FALSE,
             len(plan.tensors),
@@ -390,6 +403,7 @@ class Launch:
 
 
 _NO_TENSORS = np.zeros((0, 2), np.int64)
+_NO_WORDS = np.zeros(0, np.int64)
 
 
 def fill(address: int, size: int, dtype: DataType, word: int) -> None:

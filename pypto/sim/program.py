@@ -137,7 +137,8 @@ class LoadedProgram:
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
         on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). ``exchange``: how the
         launch reaches other ranks, for programs with windows. ``checks``: what is looked for on the way
-        (:mod:`pypto.sim.checks`). ``log``: notes arguments and scopes of the tasks. Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
+        (:mod:`pypto.sim.checks`). ``log``: notes arguments and scopes of the tasks.
+        Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
         wrong while running, its subclass ``CheckError`` for what the checks find.
         """
         def run(report: Report | None = None) -> Execution:

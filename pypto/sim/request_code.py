@@ -14,7 +14,7 @@ from pypto.sim.syntax import Array, Instruction, KernelName, Operand, Register, 
 from pypto.sim.tile_program import Allocate, Dependency, Dummy, Predicate, Request, Scope, Submit
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge"]
-_SUBMIT_ATTRIBUTES: Final = ("blocks", "early", "sync_start", "pred_op", "pred_value")
+_SUBMIT_ATTRIBUTES: Final = ("blocks", "early", "sync_start", "pred_op", "pred_value", "dump")
 
 
 def _request(emitter: Emitter, instruction: Instruction, request: Request) -> None:
@@ -122,12 +122,23 @@ def _submit(emitter: Emitter, instruction: Instruction) -> None:
         _predicate(emitter, instruction),
         len(emitter.statements),
         frozenset(position for position, item in enumerate(arguments) if _is_float(emitter, item)),
+        _dumped(emitter, instruction, len(arguments)),
     )
     _request(emitter, instruction, request)
 
 
 def _is_float(emitter: Emitter, item: Operand) -> bool:
     return isinstance(item, float) or (isinstance(item, Register) and emitter.is_float.get(item.name, False))
+
+
+def _dumped(emitter: Emitter, instruction: Instruction, arguments: int) -> frozenset[int]:
+    positions = instruction.attributes.get("dump", ())
+    if not isinstance(positions, tuple) or not all(0 <= position < arguments for position in positions):
+        emitter.complain(
+            f"attribute 'dump' is a list of argument positions from 0 to {arguments - 1}, found {positions}",
+            instruction.position,
+        )
+    return frozenset(positions)
 
 
 def _blocks(emitter: Emitter, instruction: Instruction) -> int:
@@ -176,7 +187,7 @@ def _scope(emitter: Emitter, instruction: Instruction) -> None:
     mode = instruction.attributes.get("mode", "auto")
     if mode not in ("auto", "manual"):
         emitter.complain(f"scope mode {mode}: legal modes are auto and manual", instruction.position)
-    _request(emitter, instruction, Scope(True, mode == "manual"))
+    _request(emitter, instruction, Scope(True, mode == "manual", len(emitter.statements)))
 
 
 def _end_scope(emitter: Emitter, instruction: Instruction) -> None:

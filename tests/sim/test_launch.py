@@ -88,7 +88,7 @@ def test_events_and_scopes_of_the_orchestrator(load):
     events = [tuple(row) for row in recording.events.tolist() if row[0] != rec.SCALAR]
     assert events == [
         (rec.SCOPE_BEGIN, 1, 0, 0),
-        (rec.ALLOC, 16 * 64 * 4, 0, 2),
+        (rec.ALLOC, 16 * 64 * 4, 1, 2),
         (rec.SUBMIT, 0, 2, 1),
         (rec.SUBMIT, 1, 2, 1),
         (rec.SUBMIT, 2, 2, 1),

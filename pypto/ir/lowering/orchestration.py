@@ -43,6 +43,7 @@ class OrchestrationLowering(ScalarLowering):
         self._roots: dict[str, str] = {}
         self._sequential = 0
         self._rebound = rebound_params(function)
+        self._dumped: set[str] = set()  # variables whose value is marked for the argument dump
 
     def run(self) -> str:
         """The text of the unit."""
@@ -95,6 +96,17 @@ class OrchestrationLowering(ScalarLowering):
 
     def _on_assign(self, stmt: ir.Assign) -> None:
         kind, value = stmt.target.type, stmt.value
+        self._assign_value(stmt, kind, value)
+        self._carry_mark(stmt.target, value)
+
+    def _carry_mark(self, target: ir.Var, value: ir.Expr | None) -> None:
+        """A mark follows the value: another name of it has it too, a name that is bound anew loses it."""
+        if isinstance(value, ir.Var) and value.name in self._dumped:
+            self._dumped.add(target.name)
+        else:
+            self._dumped.discard(target.name)
+
+    def _assign_value(self, stmt: ir.Assign, kind: ir.Type, value: ir.Expr) -> None:
         if isinstance(kind, ir.TensorType):
             self._assign_tensor(stmt.target, value)
         elif isinstance(kind, ir.ArrayType):
@@ -272,7 +284,7 @@ class OrchestrationLowering(ScalarLowering):
         elif isinstance(value, ir.Call) and value.op == "system.task_dummy":
             self.emit("dummy", self.temporary(), self._deps(value.arguments["deps"]))
         elif isinstance(value, ir.Call) and value.op == "tensor.dump_tag":
-            return
+            self._dumped.add(value.arguments["tensor"].name)
         elif isinstance(value, ir.Call) and value.op in ("tensor.assemble",):
             self._assemble(value)
         elif isinstance(value, ir.Call) and isinstance(value.type, (ir.ScalarType, ir.TensorType)):
@@ -287,6 +299,7 @@ class OrchestrationLowering(ScalarLowering):
         self._submit(call, task)
         for position, target in enumerate(targets):
             self._alias_result(target, call, position)
+            self._carry_mark(target, None)
 
     def _alias_result(self, target: ir.Var, call: ir.FunctionCall, position: int) -> None:
         """The result of a launch is the output argument it was written to."""
@@ -345,6 +358,10 @@ class OrchestrationLowering(ScalarLowering):
             attributes["early"] = 1
         if call.attrs.get("sync_start"):
             attributes["sync_start"] = 1
+        marked = self._dumped.union(call.attrs.get("dumps", ()))
+        dump = tuple(i for i, a in enumerate(call.args) if isinstance(a, ir.Var) and a.name in marked)
+        if dump:
+            attributes["dump"] = dump
         return attributes
 
     def _directions(self, call: ir.FunctionCall, callee: ir.Function) -> tuple[int, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pypto.runtime.dfx.replay import play_with_log
+
 if TYPE_CHECKING:
     from pypto.runtime.launch import Launched
-    from pypto.sim.timing.launch import Played
 
 # Phases by the engine's log codes (pypto.sim.timing.runtime.LOG_*); submits are the orchestrator's.
 _KINDS: Final = ("complete", "dispatch", "dummy", "early_dispatch", "drain")
@@ -29,7 +30,7 @@ def control_threads(launched: Launched, tokens: list[int], megahertz: int) -> Co
     """The phases of a launch; times in cycles of a counter of ``megahertz``."""
     from pypto.sim.timing import words
 
-    played = _play_with_log(launched)
+    played = play_with_log(launched)
     memory = played.memory
     log = played.log[: int(memory[words.LOGGED])].tolist()
     threads = int(launched.known_chip.cores.scheduler_threads.value)
@@ -49,21 +50,3 @@ def control_threads(launched: Launched, tokens: list[int], megahertz: int) -> Co
         phase["shared_at_end"] = depths
         phases[thread].append(phase)
     return ControlThreads(played.cores[:, words.OWNER].tolist(), phases, submits)
-
-
-def _play_with_log(launched: Launched) -> Played:
-    """Play the launch from the state it started in; the log is as long as it needs to be."""
-    from pypto.sim.timing import DeviceState, words
-    from pypto.sim.timing.launch import cache_tags, play
-
-    recording, chip, timeline = launched.known_recording, launched.known_chip, launched.known_timeline
-    begin_ps = timeline.phases["orch"][0] * 1000
-    lines = 64
-    while True:
-        state = launched.state_before.copy() if launched.state_before is not None else DeviceState()
-        cache = state.cover(cache_tags(recording, chip), int(chip.memory.l2_line_bytes.value))
-        played = play(recording, chip, cache, begin_ps, lines, launched.told)
-        needed = int(played.memory[words.LOGGED])
-        if needed <= lines:
-            return played
-        lines = needed

@@ -1,7 +1,6 @@
-"""``deps.json``: the tasks of a launch and what each waits for (spec runtime 13.5).
+"""``deps.json``: the tasks of a launch, their arguments, and what each waits for (spec runtime 13.5, profiling 5.7).
 
-Arguments and tensors of tasks are not part of a recording, so ``args`` and ``tensors`` are empty and edges carry no
-tensor; 64-bit numbers are decimal strings.
+64-bit numbers are decimal strings. Addresses are those of the recording: the same in every run.
 """
 
 from __future__ import annotations
@@ -12,30 +11,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime.callable import ChipCallable
+from pypto.runtime.dfx.dtype_names import dtype_name
 from pypto.runtime.dfx.kernel_names import function_ids, task_tokens
+from pypto.runtime.dfx.task_tensors import TaskTensors, overlap
 
 if TYPE_CHECKING:
     from pypto.runtime.launch import Launched
     from pypto.sim.recording import Recording
+    from pypto.sim.task_log import TensorValue
 
 _SOURCES: Final = ("tensormap", "explicit", "creator")
 
 
 def write_task_graph(launched: Launched, chip_callable: ChipCallable, folder: Path) -> Path:
-    """Write ``deps.json``."""
+    """Write ``deps.json``; without a log of the launch its tasks have no arguments and its edges no tensors."""
     recording = launched.known_recording
     path = folder / "deps.json"
-    tokens = task_tokens(recording)
+    tokens, tensors = task_tokens(recording), TaskTensors(launched.log)
     content = {
-        "tasks": list(_tasks(recording, tokens, function_ids(chip_callable))),
-        "tensors": [],
-        "edges": list(_edges(recording, tokens)),
+        "tasks": list(_tasks(recording, tokens, function_ids(chip_callable), tensors)),
+        "tensors": tensors.rows(),
+        "edges": list(_edges(recording, tokens, tensors)),
     }
     path.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return path
 
 
-def _tasks(recording: Recording, tokens: list[int], ids: dict[str, int]) -> Iterator[dict[str, Any]]:
+def _tasks(
+    recording: Recording, tokens: list[int], ids: dict[str, int], tensors: TaskTensors
+) -> Iterator[dict[str, Any]]:
     from pypto.sim.recording import EARLY_RESOLVE
 
     manual = _manual_scopes(recording)
@@ -46,7 +50,7 @@ def _tasks(recording: Recording, tokens: list[int], ids: dict[str, int]) -> Iter
             "early_dispatch": bool(recording.task_flags[task] & EARLY_RESOLVE),
             "kernel_ids": _kernel_ids(recording, task, ids),
             "block_num": int(recording.task_blocks[task]),
-            "args": [],
+            "args": tensors.arguments(task),
         }
 
 
@@ -78,14 +82,39 @@ def _manual_scopes(recording: Recording) -> set[int]:
     return manual
 
 
-def _edges(recording: Recording, tokens: list[int]) -> Iterator[dict[str, Any]]:
+def _edges(recording: Recording, tokens: list[int], tensors: TaskTensors) -> Iterator[dict[str, Any]]:
     for task, token in enumerate(tokens):
         for at in range(int(recording.deps_start[task]), int(recording.deps_start[task + 1])):
-            source = _SOURCES[int(recording.deps_kind[at])]
-            yield {
-                "pred": str(tokens[int(recording.deps[at])]),
+            source, producer = _SOURCES[int(recording.deps_kind[at])], int(recording.deps[at])
+            edge: dict[str, Any] = {
+                "pred": str(tokens[producer]),
                 "succ": str(token),
                 "arg": -1,
                 "source": source,
                 "flags": ["wait", "retain"] if source == "creator" else ["wait"],
             }
+            pair = None if source == "explicit" else tensors.shared(producer, task, created=source == "creator")
+            if pair is not None:
+                edge.update(_through(tensors, source, *pair))
+            yield edge
+
+
+def _through(tensors: TaskTensors, source: str, written: TensorValue, read: TensorValue) -> dict[str, Any]:
+    """What an edge says about the argument it comes from."""
+    found: dict[str, Any] = {"arg": read.index}
+    if source == "tensormap":
+        found["overlap"] = "covered" if overlap(read, written) == "covered" else "other"
+    found.update(
+        tensor_id=tensors.tensor_id(read),
+        consumer_dtype=dtype_name(read.dtype),
+        consumer_shape=list(read.shape),
+        consumer_start_offset=str(read.start),
+        consumer_strides=list(read.strides),
+    )
+    if source == "tensormap":
+        found.update(
+            producer_shape=list(written.shape),
+            producer_start_offset=str(written.start),
+            producer_strides=list(written.strides),
+        )
+    return found

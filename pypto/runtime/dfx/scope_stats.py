@@ -1,0 +1,180 @@
+"""``scope_stats.jsonl``: how full rings, heap and tensor map are where a scope begins and ends (spec runtime 13.8).
+
+Positions grow for the whole launch: ``end`` is what was handed out so far, ``start`` what was given back. A task gives
+its slot, heap and dependency entries back, in the order of its ring, when its scope is closed and it and all its
+consumers are complete; when that is, follows from the times of the launch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pypto.runtime.dfx.kernel_names import RINGS
+from pypto.runtime.dfx.replay import begin_ps, play_again
+
+if TYPE_CHECKING:
+    from pypto.runtime.launch import Launched
+    from pypto.runtime.task_runtime import RingSize
+    from pypto.sim.recording import Recording
+    from pypto.sim.task_log import TaskLog
+
+FOLDER: Final = "scope_stats"
+FILE: Final = "scope_stats.jsonl"
+VERSION: Final = 6
+OUTERMOST: Final = "(unknown):0"
+DEP_POOL: Final = 16384  # entries per ring (spec distributed 6.2)
+TENSOR_MAP: Final = 65536
+_FIRST_DEPENDENCY: Final = 1
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What one task holds of its ring, and when it gives it back (``None``: not during the launch)."""
+
+    heap: int
+    dependencies: int
+    given_back_ps: int | None
+
+
+@dataclass
+class _Ring:
+    """The tasks submitted to one ring so far, and what was allocated in it."""
+
+    tasks: list[_Held] = field(default_factory=list)
+    heap: int = 0
+    dependencies: int = 0
+
+    def positions(self, now_ps: int) -> dict[str, int]:
+        back = heap = dependencies = 0
+        for task in self.tasks:
+            if task.given_back_ps is None or task.given_back_ps > now_ps:
+                break
+            back, heap, dependencies = back + 1, heap + task.heap, dependencies + task.dependencies
+        return {
+            "task_window_start": back,
+            "task_window_end": len(self.tasks),
+            "heap_start": heap,
+            "heap_end": self.heap,
+            "dep_pool_start": _FIRST_DEPENDENCY + dependencies,
+            "dep_pool_end": _FIRST_DEPENDENCY + self.dependencies,
+        }
+
+
+def write_scope_stats(launched: Launched, folder: Path) -> Path:
+    """Write ``scope_stats/scope_stats.jsonl``: what the rings offer, then one line per begin and end of a scope."""
+    path = folder / FOLDER / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    edges = list(_edges(launched))
+    lines = [_capacities(launched, len(edges)), *edges]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def _capacities(launched: Launched, total: int) -> dict[str, Any]:
+    sizes, runtime = launched.sizing, launched.known_chip.runtime
+    return {
+        "version": VERSION,
+        "fatal": False,
+        "dropped": 0,
+        "total": total,
+        "task_window_max": _per_ring(sizes.ring_task_window if sizes else None, int(runtime.ring_window.value)),
+        "heap_max": _per_ring(sizes.ring_heap if sizes else None, int(runtime.ring_heap.value)),
+        "dep_pool_max": _per_ring(sizes.ring_dep_pool if sizes else None, DEP_POOL),
+        "tensormap_max": TENSOR_MAP,
+    }
+
+
+def _per_ring(size: RingSize, default: int) -> list[int]:
+    given = size if isinstance(size, tuple) else (size or 0,) * RINGS
+    return [one or default for one in given]
+
+
+def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
+    from pypto.sim.recording import ALLOC, SCOPE_BEGIN, SCOPE_END, SUBMIT
+
+    recording, log = launched.known_recording, launched.log
+    times, held = _times(launched)
+    sites = _sites(log)
+    rings = [_Ring() for _ in range(RINGS)]
+
+    def edge(phase: str, depth: int, site: str, now_ps: int, modifiers: tuple[int, ...]) -> dict[str, Any]:
+        ring = min(depth, RINGS - 1)
+        live = sum((back := held[task].given_back_ps) is None or back > now_ps for task in modifiers)
+        place = {"site": site, "phase": phase, "depth": depth, "ring": ring}
+        return {**place, **rings[ring].positions(now_ps), "tensormap": live}
+
+    yield edge("begin", 0, OUTERMOST, begin_ps(launched), ())
+    for (kind, first, second, _), now_ps in zip(recording.events.tolist(), times):
+        if kind == SUBMIT:
+            ring = rings[min(int(recording.task_scope[first]), RINGS - 1)]
+            ring.tasks.append(held[first])
+            ring.dependencies += held[first].dependencies
+        elif kind == ALLOC:
+            rings[second].heap += first
+        elif kind in (SCOPE_BEGIN, SCOPE_END):
+            site, modifiers = next(sites)
+            yield edge("begin" if kind == SCOPE_BEGIN else "end", first, site, now_ps, modifiers)
+    yield edge("end", 0, OUTERMOST, times[-1] if times else begin_ps(launched), log.last_modifiers if log else ())
+
+
+def _sites(log: TaskLog | None) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for scope in log.scopes if log is not None else ():
+        yield f"{Path(scope.file).name}:{scope.line}" if scope.file else OUTERMOST, scope.modifiers
+
+
+def _times(launched: Launched) -> tuple[list[int], list[_Held]]:
+    """When the orchestrator came to every event, in ps (the end of it for a submit); what every task holds."""
+    from pypto.sim.recording import ALLOC, READ_WAIT, SCALAR, SCOPE_END, SUBMIT
+    from pypto.sim.timing import words as x
+
+    recording, played = launched.known_recording, play_again(launched)
+    m = played.memory
+    submitted, complete = played.tasks[:, x.SUBMITTED_AT].tolist(), played.tasks[:, x.COMPLETE_AT].tolist()
+    costs = {ALLOC: int(m[x.ALLOC]), SCALAR: int(m[x.INSTRUCTION])}
+    now_ps, times, closed = begin_ps(launched), [], dict[int, int]()
+    still_open: list[int] = []
+    for kind, first, _, _ in recording.events.tolist():
+        if kind == SUBMIT:
+            now_ps = submitted[first]
+            still_open.append(first)
+        elif kind == READ_WAIT and first >= 0:
+            now_ps = max(now_ps, complete[first])
+        times.append(now_ps)
+        if kind == SCOPE_END:
+            inside = [task for task in still_open if recording.task_scope[task] >= first]
+            now_ps += int(m[x.SCOPE_END]) + len(inside) * int(m[x.SCOPE_END_TASK])
+            closed.update(dict.fromkeys(inside, now_ps))
+            still_open = [task for task in still_open if recording.task_scope[task] < first]
+        elif kind in costs:
+            now_ps += costs[kind] * (first if kind == SCALAR else 1)
+    return times, _held(recording, closed, complete)
+
+
+def _held(recording: Recording, closed: dict[int, int], complete: list[int]) -> list[_Held]:
+    from pypto.sim.recording import ALLOC, SUBMIT
+
+    released = dict(closed)
+    starts, producers = recording.deps_start.tolist(), recording.deps.tolist()
+    for task, (begin, end) in enumerate(zip(starts, starts[1:])):
+        for producer in producers[begin:end]:
+            if producer in released:
+                released[producer] = max(released[producer], complete[task])
+    heap, pending = [0] * len(complete), [0] * RINGS
+    for kind, first, second, _ in recording.events.tolist():
+        if kind == ALLOC:
+            pending[second] += first
+        elif kind == SUBMIT:
+            ring = min(int(recording.task_scope[first]), RINGS - 1)
+            heap[first], pending[ring] = pending[ring], 0
+    return [
+        _Held(
+            heap[task],
+            starts[task + 1] - starts[task],
+            max(released[task], complete[task]) if task in released else None,
+        )
+        for task in range(len(complete))
+    ]
