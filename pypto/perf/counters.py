@@ -6,7 +6,7 @@ import csv
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pypto.perf.task_graph import kernel_label
@@ -50,11 +50,22 @@ class KernelWork:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Peaks of one core and the kernels measured against them."""
+    """What the hardware allows at best, and what became of it. Either part may be absent.
 
-    peak_flops_per_s: float
-    peak_bytes_per_s: float
-    kernels: list[KernelWork]
+    Kernels are measured against the peaks of one core. ``bounds_ns`` holds the least time that each resource needs for
+    the whole launch, whatever the schedule; ``effective_ns`` is the time the launch took.
+    """
+
+    peak_flops_per_s: float = 0.0
+    peak_bytes_per_s: float = 0.0
+    kernels: list[KernelWork] = field(default_factory=list)
+    effective_ns: float = 0.0
+    bounds_ns: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def limit(self) -> tuple[str, float]:
+        """The resource whose bound is the largest, and that bound in ns."""
+        return max(self.bounds_ns.items(), key=lambda item: item[1])
 
 
 def read_pipe_use(path: Path, names: Mapping[int, str]) -> list[PipeUse]:
@@ -99,14 +110,24 @@ def _pipe_of(column: str) -> str | None:
 
 
 def read_roofline(path: Path) -> Roofline:
-    """A ``roofline.json``: ``{"peak_flops_per_s", "peak_bytes_per_s", "kernels": [{name, flops, bytes, time_ns}]}``.
+    """A ``roofline.json`` with kernels, bounds per resource, or both.
+
+    Kernels: ``{"peak_flops_per_s", "peak_bytes_per_s", "kernels": [{name, flops, bytes, time_ns}]}``; bounds:
+    ``{"effective_ns", "bounds_ns": {resource: ns}}``.
 
     Raises:
         CountersError: the file does not have that shape.
     """
     try:
         raw = json.loads(path.read_text())
+        effective_ns, bounds = 0.0, {}
+        if "bounds_ns" in raw:
+            bounds = {str(name): float(ns) for name, ns in dict(raw["bounds_ns"]).items()}
+            effective_ns = float(raw["effective_ns"])
+            if "kernels" not in raw:
+                return Roofline(effective_ns=effective_ns, bounds_ns=bounds)
         kernels = [KernelWork(k["name"], k["flops"], k["bytes"], k["time_ns"]) for k in raw["kernels"]]
-        return Roofline(float(raw["peak_flops_per_s"]), float(raw["peak_bytes_per_s"]), kernels)
+        peaks = float(raw["peak_flops_per_s"]), float(raw["peak_bytes_per_s"])
+        return Roofline(*peaks, kernels, effective_ns, bounds)
     except (ValueError, KeyError, TypeError) as error:
         raise CountersError(f"{path}: not a roofline recording: {error!r}") from None

@@ -99,7 +99,7 @@ def _data(content: PageContent, timelines: list[Timeline]) -> dict[str, Any]:
     return {
         "series": {group: {name: one for name, one in parts.items() if any(one)} for group, parts in series.items()},
         "timelines": [_columns(timeline) for timeline in timelines],
-        "roofline": _roofline_data(content.roofline) if content.roofline else None,
+        "roofline": _roofline_data(content.roofline) if content.roofline and content.roofline.kernels else None,
     }
 
 

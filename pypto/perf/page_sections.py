@@ -198,9 +198,29 @@ def pipes_section(pipes: Sequence[PipeUse] | None) -> Section | None:
 
 
 def roofline_section(roofline: Roofline | None) -> Section | None:
-    """Kernels against compute and memory peak."""
-    if roofline is None or not roofline.kernels:
+    """The launch against the bound of every resource, kernels against compute and memory peak."""
+    if roofline is None or not (roofline.kernels or roofline.bounds_ns):
         return None
+    parts = [_bounds_of(roofline)] if roofline.bounds_ns else []
+    parts += [_kernels_of(roofline)] if roofline.kernels else []
+    return Section("roofline", "Roofline", "".join(parts))
+
+
+def _bounds_of(roofline: Roofline) -> str:
+    span = roofline.effective_ns or 1
+    resource, limit_ns = roofline.limit
+    ordered = sorted(roofline.bounds_ns.items(), key=lambda item: -item[1])
+    bars = "".join(_bar(name, ns / span) for name, ns in ordered)
+    rows = [[name, _us(ns / 1000), f"{ns / span:.1%}"] for name, ns in ordered]
+    text = (
+        f"{resource} alone needs {_us(limit_ns / 1000)} us of the {_us(roofline.effective_ns / 1000)} us that the "
+        f"launch took ({limit_ns / span:.1%}): no schedule can be faster than that."
+    )
+    headers = ["resource", "least us", "of the effective window"]
+    return f'<p>{escape(text)}</p><div class="bars">{bars}</div>{table(headers, rows)}'
+
+
+def _kernels_of(roofline: Roofline) -> str:
     ridge = roofline.peak_flops_per_s / roofline.peak_bytes_per_s if roofline.peak_bytes_per_s else 0.0
     rows = []
     for kernel in roofline.kernels:
@@ -210,4 +230,4 @@ def roofline_section(roofline: Roofline | None) -> Section | None:
         rows.append([kernel.name, f"{kernel.intensity:.3f}", f"{kernel.flops_per_s / 1e9:,.2f}", f"{share:.1%}", bound])
     chart = '<div id="roofline-chart" class="chart" role="img" aria-label="roofline"></div>'
     headers = ["kernel", "flop per byte", "Gflop/s", "of the roof", "bound by"]
-    return Section("roofline", "Roofline", chart + table(headers, rows))
+    return chart + table(headers, rows)

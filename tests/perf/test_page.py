@@ -119,9 +119,22 @@ def test_pipe_use_and_roofline_recordings(tmp_path: Path) -> None:
     (kernel,) = read_roofline(path).kernels
     assert kernel.intensity == pytest.approx(1 / 6)
     assert kernel.flops_per_s == pytest.approx(1e6 / 90e-6)
-    path.write_text("{}")
-    with pytest.raises(CountersError, match="not a roofline recording"):
-        read_roofline(path)
+    for wrong in ("{}", '{"bounds_ns": {"HBM": 3}}', '{"bounds_ns": 3, "effective_ns": 9}', "[]"):
+        path.write_text(wrong)
+        with pytest.raises(CountersError, match="not a roofline recording"):
+            read_roofline(path)
+
+
+def test_bounds_per_resource_are_shown_against_the_launch(run: Path) -> None:
+    bounds = {"effective_ns": 10_000, "bounds_ns": {"vector": 2_500.0, "GM->UB": 7_500.0}}
+    (run / "roofline.json").write_text(json.dumps(bounds))
+    page = page_of(find_run_files(run), RunOptions())
+    assert "GM-&gt;UB alone needs 7.5 us of the 10.0 us that the launch took (75.0%)" in page
+    assert "roofline-chart\"" not in page.split("<script")[0]
+    (run / "roofline.json").write_text(json.dumps(ROOFLINE | bounds))
+    both = page_of(find_run_files(run), RunOptions())
+    assert "GM-&gt;UB alone needs" in both
+    assert 'id="roofline-chart"' in both
 
 
 def test_overview_agrees_with_the_distribution_and_names_what_is_left_out(run: Path) -> None:

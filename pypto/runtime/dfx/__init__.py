@@ -24,6 +24,7 @@ def write_diagnostics(launched: Launched, chip_callable: ChipCallable, config: R
     Files of earlier runs stay beside the new ones.
     """
     from pypto.runtime.dfx.kernel_names import write_name_map
+    from pypto.runtime.dfx.roofline import write_roofline
     from pypto.runtime.dfx.swimlane import write_merged_trace, write_swimlane
     from pypto.runtime.dfx.task_graph import write_task_graph
 
@@ -41,4 +42,4 @@ def write_diagnostics(launched: Launched, chip_callable: ChipCallable, config: R
     if level:
         records = write_swimlane(launched, level, folder)
         merged = write_merged_trace(records, graph, names, folder)
-        print(f"[dfx] swimlane: {records}, merged trace: {merged}")
+        print(f"[dfx] swimlane: {records}, merged trace: {merged}, roofline: {write_roofline(launched, folder)}")
