@@ -27,6 +27,7 @@ _HOMES = {
     "SignalError": "checks.findings",
     "UndefinedValueError": "checks.findings",
     "WaitError": "checks.findings",
+    "compare_precision": "precision",
     "chip": "chips",
     "Chip": "chips",
     "record": "capture",

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -152,6 +152,11 @@ class LoadedProgram:
         from pypto.sim.checks.run import execute_checked
 
         return execute_checked(self, platform, checks, run)
+
+    def execute_observed(self, args: Sequence[TensorArgument | int | float], watch: Any, **options: Any) -> Execution:
+        """Run the program once with ``watch`` looking at every block; ``watch.begin(tensors, numbers)`` gives the watch."""
+        defaults = {"record": False, "threads": 1, "stand_ins": None, "exchange": None, "log": None}
+        return self._execute(args, report=watch, **{**defaults, **options})
 
     def _execute(
         self,

@@ -364,8 +364,8 @@ class CoreWatch:
 
     def _note_mixed_stores(self) -> None:
         """Stores of this block that reach one cache line through the scalar path and in bulk, with no fence between."""
-        from pypto.sim.checks.conflicts import LINE_BYTES
         from pypto.sim.checks.boxes import overlaps
+        from pypto.sim.checks.conflicts import LINE_BYTES
 
         records = np.concatenate(self._mixed)
         self._mixed = []
@@ -378,7 +378,7 @@ class CoreWatch:
             ]
             line = one[w.ACCESS_BOX :].copy()
             line[0], line[1] = line[0] // LINE_BYTES * LINE_BYTES, LINE_BYTES
-            hits = overlaps(near[:, w.ACCESS_BOX :], np.repeat(line[None], len(near), 0)) if len(near) else []
+            hits: Any = overlaps(near[:, w.ACCESS_BOX :], np.repeat(line[None], len(near), 0)) if len(near) else []
             for other in near[np.flatnonzero(hits)]:
                 self.launch.mixed_stores.append((int(self.state[w.PROGRAM]), int(self.state[w.NODE]), other, one))
                 return
