@@ -39,7 +39,8 @@ class TensorValue:
     """A tensor argument. ``index`` counts the tensors of the task.
 
     ``buffer`` is the address of the whole tensor the argument is (a window of); ``start`` counts from there, in
-    elements like ``strides``. ``direction`` is a code of :mod:`pypto.sim.dependencies`; one that takes no part in dependencies has that of the kernel's parameter and ``tracked`` false.
+    elements like ``strides``. ``direction`` is a code of :mod:`pypto.sim.dependencies`; one that takes no part in
+    dependencies has that of the kernel's parameter, and ``tracked`` is false.
     """
 
     index: int

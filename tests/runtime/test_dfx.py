@@ -130,4 +130,5 @@ def test_diagnostics_go_where_the_caller_says(tmp_path, capsys):
     )
     assert (tmp_path / "here" / "deps.json").is_file()
     text = capsys.readouterr().out
-    assert "enable_pmu: nothing is written" in text and "deps.json" in text
+    assert (tmp_path / "here" / "pmu.csv").is_file()
+    assert "counters PIPE_UTILIZATION" in text and "deps.json" in text

@@ -40,6 +40,15 @@ class _Held:
     given_back_ps: int | None
 
 
+@dataclass(frozen=True)
+class _Times:
+    """When the orchestrator came to every event, for a submit when it was over, and when it ended."""
+
+    events_ps: list[int]
+    ended_ps: int
+    held: list[_Held]
+
+
 @dataclass
 class _Ring:
     """The tasks submitted to one ring so far, and what was allocated in it."""
@@ -75,7 +84,10 @@ def write_scope_stats(launched: Launched, folder: Path) -> Path:
 
 
 def _capacities(launched: Launched, total: int) -> dict[str, Any]:
-    sizes, runtime = launched.sizing, launched.known_chip.runtime
+    from pypto.sim.chips import chip
+
+    # The chip of the launch has one size for all rings; what a ring has unless said otherwise is the platform's.
+    sizes, runtime = launched.sizing, chip(launched.known_recording.platform).runtime
     return {
         "version": VERSION,
         "fatal": False,
@@ -97,7 +109,8 @@ def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
     from pypto.sim.recording import ALLOC, SCOPE_BEGIN, SCOPE_END, SUBMIT
 
     recording, log = launched.known_recording, launched.log
-    times, held = _times(launched)
+    times = _times(launched)
+    held = times.held
     sites = _sites(log)
     rings = [_Ring() for _ in range(RINGS)]
 
@@ -108,7 +121,7 @@ def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
         return {**place, **rings[ring].positions(now_ps), "tensormap": live}
 
     yield edge("begin", 0, OUTERMOST, begin_ps(launched), ())
-    for (kind, first, second, _), now_ps in zip(recording.events.tolist(), times):
+    for (kind, first, second, _), now_ps in zip(recording.events.tolist(), times.events_ps):
         if kind == SUBMIT:
             ring = rings[min(int(recording.task_scope[first]), RINGS - 1)]
             ring.tasks.append(held[first])
@@ -118,7 +131,7 @@ def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
         elif kind in (SCOPE_BEGIN, SCOPE_END):
             site, modifiers = next(sites)
             yield edge("begin" if kind == SCOPE_BEGIN else "end", first, site, now_ps, modifiers)
-    yield edge("end", 0, OUTERMOST, times[-1] if times else begin_ps(launched), log.last_modifiers if log else ())
+    yield edge("end", 0, OUTERMOST, times.ended_ps, log.last_modifiers if log else ())
 
 
 def _sites(log: TaskLog | None) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -126,8 +139,8 @@ def _sites(log: TaskLog | None) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield f"{Path(scope.file).name}:{scope.line}" if scope.file else OUTERMOST, scope.modifiers
 
 
-def _times(launched: Launched) -> tuple[list[int], list[_Held]]:
-    """When the orchestrator came to every event, in ps (the end of it for a submit); what every task holds."""
+def _times(launched: Launched) -> _Times:
+    """Times of the events: the engine keeps those of tasks, the orchestrator's costs give those between."""
     from pypto.sim.recording import ALLOC, READ_WAIT, SCALAR, SCOPE_END, SUBMIT
     from pypto.sim.timing import words as x
 
@@ -135,7 +148,9 @@ def _times(launched: Launched) -> tuple[list[int], list[_Held]]:
     m = played.memory
     submitted, complete = played.tasks[:, x.SUBMITTED_AT].tolist(), played.tasks[:, x.COMPLETE_AT].tolist()
     costs = {ALLOC: int(m[x.ALLOC]), SCALAR: int(m[x.INSTRUCTION])}
-    now_ps, times, closed = begin_ps(launched), [], dict[int, int]()
+    now_ps = begin_ps(launched)
+    times: list[int] = []
+    closed: dict[int, int] = {}
     still_open: list[int] = []
     for kind, first, _, _ in recording.events.tolist():
         if kind == SUBMIT:
@@ -151,7 +166,7 @@ def _times(launched: Launched) -> tuple[list[int], list[_Held]]:
             still_open = [task for task in still_open if recording.task_scope[task] < first]
         elif kind in costs:
             now_ps += costs[kind] * (first if kind == SCALAR else 1)
-    return times, _held(recording, closed, complete)
+    return _Times(times, now_ps, _held(recording, closed, complete))
 
 
 def _held(recording: Recording, closed: dict[int, int], complete: list[int]) -> list[_Held]:
