@@ -275,3 +275,20 @@ def test_a_tensor_name_carried_through_an_orchestration_loop():
     carried_tensor(x, y, config=SIM)
     torch.testing.assert_close(y, x * 32 + 1)
     assert_round_trips(carried_tensor.lower(x, y))
+
+
+@pl.jit
+def piped(x: pl.Tensor[[40, 64], pl.FP32], y: pl.Out[pl.Tensor[[40, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.pipeline(5, stage=3):
+            t = pl.mul(x[i * 8 : i * 8 + 8, :], 2.0)
+            for j in pl.range(8):
+                y[i * 8 + j : i * 8 + j + 1, :] = t[j : j + 1, :]
+    return y
+
+
+def test_text_of_a_pipelined_loop_with_a_remainder():
+    x, y = random(40, 64), torch.zeros(40, 64)
+    piped(x, y, config=SIM)
+    torch.testing.assert_close(y, 2 * x)
+    assert_round_trips(piped.lower(x, y))

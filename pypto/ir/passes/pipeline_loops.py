@@ -14,29 +14,38 @@ from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
 from pypto.ir.enums import ForKind
 from pypto.ir.simplify import fold, simplified
-from pypto.ir.walk import rewrite_body, statements, substitution
+from pypto.ir.walk import Rewrite, rewrite_body, statements, substitution, targets
 
 
 def pipeline_loops(program: ir.Program) -> ir.Program:
     """Every pipeline loop as ordinary loops over stage scopes."""
     numbers = itertools.count()
-    functions = {n: replace(f, body=_block(f.body, numbers)) for n, f in program.functions.items()}
+    functions = {
+        n: replace(f, body=_block(f.body, numbers, {p.name for p in f.params})) for n, f in program.functions.items()
+    }
     return replace(program, functions=functions)
 
 
-def _block(body: list[ir.Stmt], numbers: Iterator[int]) -> list[ir.Stmt]:
-    return [s for stmt in body for s in _statement(stmt, numbers)]
+def _block(body: list[ir.Stmt], numbers: Iterator[int], defined: set[str]) -> list[ir.Stmt]:
+    """``defined``: variables that have a value before ``body``."""
+    result: list[ir.Stmt] = []
+    defined = set(defined)
+    for stmt in body:
+        result += _statement(stmt, numbers, defined)
+        defined |= {v.name for s in statements([stmt]) for v in targets(s)}
+    return result
 
 
-def _statement(stmt: ir.Stmt, numbers: Iterator[int]) -> list[ir.Stmt]:
+def _statement(stmt: ir.Stmt, numbers: Iterator[int], defined: set[str]) -> list[ir.Stmt]:
     if isinstance(stmt, ir.If):
-        return [replace(stmt, then_body=_block(stmt.then_body, numbers), else_body=_block(stmt.else_body, numbers))]
+        branches = [_block(body, numbers, defined) for body in (stmt.then_body, stmt.else_body)]
+        return [replace(stmt, then_body=branches[0], else_body=branches[1])]
     if isinstance(stmt, (ir.For, ir.While, ir.Scope)):
-        inner = replace(stmt, body=_block(stmt.body, numbers))
+        inner = replace(stmt, body=_block(stmt.body, numbers, defined))
         if isinstance(inner, ir.For) and inner.kind == ForKind.Pipeline:
             jumps = any(isinstance(s, (ir.Break, ir.Continue)) for s in statements(inner.body))
             if inner.stage > 1 and not jumps:
-                return _staged(inner, next(numbers))
+                return _staged(inner, next(numbers), defined)
             return [replace(inner, kind=ForKind.Sequential)]
         return [inner]
     return [stmt]
@@ -56,7 +65,7 @@ def _trips(loop: ir.For) -> ir.Expr:
     return simplified(ir.Binary("max", trips, ir.index(0), INDEX))
 
 
-def _staged(loop: ir.For, number: int) -> list[ir.Stmt]:
+def _staged(loop: ir.For, number: int, defined: set[str]) -> list[ir.Stmt]:
     stage = loop.stage
     whole = _binary("*", _binary("//", _trips(loop), ir.index(stage)), ir.index(stage))
     boundary = _binary("+", loop.start, _binary("*", whole, loop.step))
@@ -71,12 +80,33 @@ def _staged(loop: ir.For, number: int) -> list[ir.Stmt]:
         body=copies,
         stage=1,
     )
-    rest = replace(loop, kind=ForKind.Sequential, start=boundary, stage=1)
+    rest = _remainder(replace(loop, kind=ForKind.Sequential, start=boundary, stage=1), defined)
     if isinstance(boundary, ir.Const) and isinstance(loop.stop, ir.Const):
         done = boundary.value >= loop.stop.value if _positive(loop.step) else boundary.value <= loop.stop.value  # type: ignore[operator]
         if done:
             return [main]
     return [main, rest]
+
+
+def _remainder(loop: ir.For, defined: set[str]) -> ir.For:
+    """``loop`` under names of its own: two loops never bind the same local variable."""
+    own = {v.name: v for s in statements(loop.body) for v in targets(s) if v.name not in defined}
+    own.update((v.name, v) for v in [loop.var, *_loop_variables(loop.body)])
+    change = _renaming(own, "_rest")
+    return replace(loop, var=change(loop.var), body=rewrite_body(loop.body, change))  # type: ignore[arg-type]
+
+
+def _loop_variables(body: list[ir.Stmt]) -> list[ir.Var]:
+    return [s.var for s in statements(body) if isinstance(s, ir.For)]
+
+
+def _renaming(variables: dict[str, ir.Var], suffix: str) -> Rewrite:
+    def change(expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Var) and expr.name in variables:
+            return replace(expr, name=f"{expr.name}{suffix}")
+        return expr
+
+    return change
 
 
 def _positive(step: ir.Expr) -> bool:
@@ -89,7 +119,8 @@ def _copy(loop: ir.For, copy: int, number: int) -> list[ir.Stmt]:
     variable = ir.Var(f"{loop.var.name}_s{copy}", loop.var.type, loop.span)
     offset = _binary("*", loop.step, ir.index(copy))
     change = substitution({loop.var.name: variable})
-    body = rewrite_body(loop.body, lambda e: fold(change(e)))
+    inner = _renaming({v.name: v for v in _loop_variables(loop.body)}, f"_s{copy}")
+    body = rewrite_body(loop.body, lambda e: fold(inner(change(e))))
     value = simplified(ir.Binary("+", loop.var, offset, loop.var.type.dtype))  # type: ignore[attr-defined]
     return [
         ir.Assign(variable, value, loop.span),

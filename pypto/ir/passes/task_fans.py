@@ -1,4 +1,4 @@
-"""Task ids that a ``pl.parallel`` loop of a manual scope rebinds stand for the tasks of all iterations (spec language 6.3).
+"""Task ids a ``pl.parallel`` loop of a manual scope rebinds stand for the tasks of all iterations (spec language 6.3).
 
 Such a variable gets an array beside it: outside the loop the array holds the one task (or none) the variable names;
 inside, iterations read the array as it was on entry and fill the next one, one slot each. ``deps=`` on the variable
