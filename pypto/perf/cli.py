@@ -6,10 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pypto.perf import commands
 from pypto.perf.export import FORMATS
+from pypto.perf.graph_text import EdgeMode
 from pypto.perf.pipe import survives_closed_pipe
 
 METRICS = ("device", "host", "effective", "union", "device_span")
@@ -136,7 +137,7 @@ def _add_chip_commands(parsers: Any) -> None:
     parser.add_argument("graph", nargs="?", type=Path, default=Path("deps.json"))
     parser.add_argument("-o", "--output", type=Path, help="default: beside the input, - for stdout")
     parser.add_argument("--format", choices=("text", "dot"), default="text")
-    parser.add_argument("--edge-mode", choices=("full", "reduced", "omitted"), default="full")
+    parser.add_argument("--edge-mode", choices=get_args(EdgeMode), default="full")
     parser.add_argument("--direction", choices=("LR", "TB", "BT", "RL"), default="LR")
     _add_names(parser)
 

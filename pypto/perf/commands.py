@@ -217,7 +217,8 @@ def deps(options: argparse.Namespace) -> int:
     output = options.output or default_output(path, mode, ".txt" if options.format == "text" else ".dot")
     output.write_text(text)
     if mode != "full":
-        removed = len(graph.pairs) - len(edges_shown(graph, "reduced"))
+        shown = len(edges_shown(graph, mode))
+        removed = shown if mode.startswith("omitted") else len(graph.pairs) - shown
         print(f"{removed} of {len(graph.pairs)} edges are implied by longer paths ({mode})")
     counts = f"{len(graph.all_ids)} tasks, {len(graph.pairs)} unique edges, {len(graph.edges)} annotated edges"
     print(f"Wrote {output} ({counts}, format={options.format})")

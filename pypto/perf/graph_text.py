@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from pypto.perf.dataflow import pairs_the_data_implies
 from pypto.perf.task_graph import TaskGraph
 from pypto.perf.task_id import local_of, ring_of
 
-EdgeMode = Literal["full", "reduced", "omitted"]
+EdgeMode = Literal["full", "reduced", "omitted", "reduced_dataflow", "omitted_dataflow"]
 
 
 def graph_text(
@@ -17,7 +18,8 @@ def graph_text(
     """The text view.
 
     Args:
-        mode: ``reduced`` leaves out edges that a longer path implies (lifetime edges stay), ``omitted`` lists those.
+        mode: ``reduced`` leaves out edges that a longer path implies (lifetime edges stay), ``omitted`` lists those;
+            the ``_dataflow`` modes also drop a lifetime edge whose whole buffer provably flows through other tasks.
         sidecar: whether swimlane records lie beside the graph.
         named: whether kernel names are known.
     """
@@ -26,7 +28,7 @@ def graph_text(
     lines += [f"annotated_edges: {len(graph.edges)}", f"tensors: {graph.tensors}"]
     lines += [f"perf_sidecar: {_yes(sidecar)}", f"func_name_map: {_yes(named)}", ""]
     if mode != "full":
-        title = "REDUCED EDGES" if mode == "reduced" else "OMITTED EDGES"
+        title = "REDUCED EDGES" if mode.startswith("reduced") else "OMITTED EDGES"
         return "\n".join([*lines, title, *(f"  - {_id(graph, a)} -> {_id(graph, b)}" for a, b in pairs), ""])
     lines.append("TASK INDEX")
     lines += [_index_line(graph, task) for task in graph.all_ids]
@@ -62,8 +64,10 @@ def edges_shown(graph: TaskGraph, mode: EdgeMode) -> list[tuple[int, int]]:
     if mode == "full":
         return graph.pairs
     lifetime = {(edge.pred, edge.succ) for edge in graph.edges if edge.source == "creator"}
+    if mode.endswith("_dataflow"):
+        lifetime -= pairs_the_data_implies(graph)
     implied = [pair for pair in graph.pairs if pair not in lifetime and _implied(graph, *pair)]
-    if mode == "omitted":
+    if mode.startswith("omitted"):
         return implied
     dropped = set(implied)
     return [pair for pair in graph.pairs if pair not in dropped]

@@ -16,10 +16,9 @@ from pypto.perf.task_graph import TaskGraph, task_label
 from pypto.perf.task_id import display_id
 from pypto.perf.trace_events import Event, Slice, TraceDocument, nesting_lanes
 
-ORCHESTRATOR, SCHEDULER, SCHEDULER_VIEW, WORKER_VIEW = 1, 2, 3, 4
+ORCHESTRATOR, SCHEDULER, SCHEDULER_VIEW, WORKER_VIEW, GRAPHS = 1, 2, 3, 4, 5
 QUEUE_TID, ORCH_TID, UPLOAD_TID, CORE_TID, AICPU_TID, SCHED_TID = 3999, 4000, 4100, 10000, 19000, 30000
 OVERFLOW_TID = 1_000_000
-SLIVER_NS = 20
 OWN_LANE_KINDS = ("dummy_task", "predicated_skip")
 COLOURS = {
     "complete": "good",
@@ -110,12 +109,14 @@ def swimlane_document(
         overhead: add the scheduler-overhead counters (needs level 3 and a graph).
     """
     from pypto.perf.swimlane_flows import flows_of
+    from pypto.perf.swimlane_graphs import add_graphs
 
     lane = Swimlane(records, graph, names or {})
     _add_worker_view(lane)
     _add_scheduler_view(lane)
     _add_scheduler(lane)
     _add_orchestrator(lane)
+    add_graphs(lane)
     document = TraceDocument(
         _metadata(lane), lane.slices, flows_of(lane), _queue_counters(lane), first_flow=0, indent=2
     )
@@ -173,24 +174,11 @@ def disjoint_lanes(intervals: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _add_worker_view(lane: Swimlane) -> None:
+    from pypto.perf.swimlane_aicpu import add_aicpu_slivers
+
     spans = [(task, task.receive_ns, task.end_ns, _worker_args(lane, task)) for task in lane.tasks]
     lane.workers = _add_bars(lane, WORKER_VIEW, spans, disjoint=False)
-    lane.threads.update(_aicpu_titles(lane))
-    for phase in (p for thread in lane.records.phases for p in thread if p.kind in OWN_LANE_KINDS):
-        _add_sliver(lane, phase)
-
-
-def _aicpu_titles(lane: Swimlane) -> dict[tuple[int, int], str]:
-    return {(WORKER_VIEW, AICPU_TID + i): f"AICPU_{i}" for i in range(len(lane.records.phases))}
-
-
-def _add_sliver(lane: Swimlane, phase: SchedulerPhase) -> None:
-    task_id = phase.task_id or 0
-    skipped = phase.kind == "predicated_skip"
-    name = f"skip({display_id(task_id)})" if skipped else f"dummy({display_id(task_id)})"
-    args: Event = {"taskId": task_id} | ({"predicated_pass": False} if skipped else {})
-    tid = AICPU_TID + phase.thread
-    lane.slices.append(Slice(name, WORKER_VIEW, tid, phase.start_ns, max(SLIVER_NS, phase.duration_ns), args, "event"))
+    add_aicpu_slivers(lane)
 
 
 def _worker_args(lane: Swimlane, task: ChipTask) -> Event:
@@ -311,12 +299,12 @@ def _metadata(lane: Swimlane) -> list[Event]:
     host = lane.records.orchestrator == "host"
     orchestrator = "Host Prepare" if lane.records.uploads else "Host Orchestrator" if host else "AICPU Orchestrator"
     titles = {ORCHESTRATOR: orchestrator, SCHEDULER: "AICPU Scheduler", SCHEDULER_VIEW: "Scheduler View"}
-    titles[WORKER_VIEW] = "Worker View"
+    titles |= {WORKER_VIEW: "Worker View", GRAPHS: "Graph Execution"}
     events: list[Event] = []
     for pid in sorted({pid for pid, _ in lane.threads}, reverse=True):
         common: Event = {"cat": "__metadata", "ph": "M", "pid": pid}
         events.append({**common, "name": "process_name", "args": {"name": titles[pid]}})
-        events.append({**common, "name": "process_sort_index", "args": {"sort_index": pid}})
+        events.append({**common, "name": "process_sort_index", "args": {"sort_index": 1 if pid == GRAPHS else pid}})
         for (owner, tid), title in lane.threads.items():
             if owner == pid:
                 events.append({**common, "name": "thread_name", "tid": tid, "args": {"name": title}})

@@ -18,6 +18,17 @@ class TaskGraphError(ValueError):
 
 
 @dataclass(frozen=True)
+class GraphArgument:
+    """A tensor argument: extents, offset and strides in elements; ``tensor_id`` is None for a fresh output."""
+
+    kind: str
+    tensor_id: int | None = None
+    shape: tuple[int, ...] = ()
+    start_offset: int = 0
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class GraphTask:
     """A submitted task; ``kernel_ids`` are (aic, aiv0, aiv1) with -1 for an inactive one."""
 
@@ -25,6 +36,7 @@ class GraphTask:
     kernel_ids: tuple[int, ...]
     block_num: int
     scope: str = "auto"
+    arguments: tuple[GraphArgument, ...] = ()
 
     @property
     def is_dummy(self) -> bool:
@@ -46,15 +58,18 @@ class GraphEdge:
     succ: int
     source: str
     arg: int = -1
+    tensor_id: int | None = None
+    overlap: str | None = None
 
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """Tasks by id and the annotated edges between them."""
+    """Tasks by id and the annotated edges between them; ``buffers`` are (address, elements) by tensor id."""
 
     tasks: dict[int, GraphTask] = field(default_factory=dict)
     edges: list[GraphEdge] = field(default_factory=list)
     tensors: int = 0
+    buffers: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
@@ -92,15 +107,32 @@ def read_task_graph(path: str | Path) -> TaskGraph:
     try:
         raw = json.loads(Path(path).read_text())
         tasks = [_task(entry) for entry in raw["tasks"]]
-        edges = [GraphEdge(int(e["pred"]), int(e["succ"]), e["source"], e.get("arg", -1)) for e in raw["edges"]]
+        edges = [_edge(entry) for entry in raw["edges"]]
+        tensors = raw.get("tensors", ())
+        buffers = {int(t["tensor_id"]): (int(t["buffer_addr"]), int(t["buffer_numel"])) for t in tensors}
     except (ValueError, KeyError, TypeError) as error:
         raise TaskGraphError(f"{path}: not a task graph (an object with tasks and edges): {error!r}") from None
-    return TaskGraph({task.task_id: task for task in tasks}, edges, len(raw.get("tensors", ())))
+    return TaskGraph({task.task_id: task for task in tasks}, edges, len(tensors), buffers)
 
 
 def _task(entry: Mapping[str, Any]) -> GraphTask:
     kernels = tuple(entry.get("kernel_ids", (-1, -1, -1)))
-    return GraphTask(int(entry["task_id"]), kernels, entry.get("block_num", 1), entry.get("scope", "auto"))
+    arguments = tuple(map(_argument, entry.get("args", ())))
+    return GraphTask(int(entry["task_id"]), kernels, entry.get("block_num", 1), entry.get("scope", "auto"), arguments)
+
+
+def _argument(entry: Mapping[str, Any]) -> GraphArgument:
+    shape, strides = tuple(entry.get("shape", ())), tuple(entry.get("strides", ()))
+    return GraphArgument(entry["type"], _tensor_id(entry), shape, int(entry.get("start_offset", 0)), strides)
+
+
+def _edge(entry: Mapping[str, Any]) -> GraphEdge:
+    ends = int(entry["pred"]), int(entry["succ"])
+    return GraphEdge(*ends, entry["source"], entry.get("arg", -1), _tensor_id(entry), entry.get("overlap"))
+
+
+def _tensor_id(entry: Mapping[str, Any]) -> int | None:
+    return int(entry["tensor_id"]) if "tensor_id" in entry else None
 
 
 def read_kernel_names(path: str | Path) -> dict[int, str]:
