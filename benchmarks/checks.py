@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ def _program(folder: Path, name: str, core: str, kernel: str, main: str) -> Any:
     (folder / "kernel_config.py").write_text(
         'RUNTIME_CONFIG = {"runtime": "tensormap_and_ringbuffer", "aicpu_thread_num": 0}\n'
         'ORCHESTRATION = {"source": "orchestration/main.orch", "function_name": "aicpu_orchestration_entry"}\n'
-        f'KERNELS = [{{"func_id": 0, "name": "{name}", "source": "kernels/{core}/{name}.pto", "core_type": "{core}"}}]\n'
+        f'KERNELS = [{{"func_id": 0, "name": "{name}", "source": "kernels/{core}/{name}.pto", '
+        f'"core_type": "{core}"}}]\n'
     )
     return load_program(folder)
 
@@ -153,9 +155,7 @@ def measure() -> list[dict[str, Any]]:
         for asked in ("none", "cheap", "all"):
             checks = Checks.of(asked)
 
-            def run() -> None:
-                program.execute(arguments, record=True, threads=1, platform="a2a3", checks=checks)
-
+            run = partial(program.execute, arguments, record=True, threads=1, platform="a2a3", checks=checks)
             run()
             took = _best_s(run, 2 if TASKS > 1000 and name == "strip" else REPEATS)
             plain = plain or took

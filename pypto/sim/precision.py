@@ -48,7 +48,8 @@ class Deviation:
     def __str__(self) -> str:
         row, col = self.element
         return (
-            f"'{self.operation}' in '{self.task}' at {self.location}: element [{row}, {col}] is {self.value:.9g}, in float64 "
+            f"'{self.operation}' in '{self.task}' at {self.location}: element [{row}, {col}] is "
+            f"{self.value:.9g}, in float64 "
             f"{self.reference:.9g} (error {self.error:.3g})"
         )
 
@@ -143,7 +144,7 @@ class _Comparison:
     def start(self, frame: Frame) -> None:
         """A block begins."""
         self._facts[frame.address] = frame.program, instruction_facts(frame.program)
-        frame.words[op.OBSERVER], frame.words[op.SELF] = self._address, frame.address
+        frame.words[op.OBSERVER], frame.words[op.SELF] = self._address or 0, frame.address
 
     # one instruction
 
@@ -205,8 +206,9 @@ class _Comparison:
 
     def _reduced(self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
         """Operations whose operands have other shapes than the result."""
-        full = [self._copy(source, source.rows, source.cols) for source in sources]
-        if any(value is None for value in full):
+        found = [self._copy(source, source.rows, source.cols) for source in sources]
+        full = [value for value in found if value is not None]
+        if len(full) != len(found):
             return None
         if name in reference.ROW_REDUCE:
             return np.asarray(reference.ROW_REDUCE[name](full[0], axis=1, keepdims=True))

@@ -4,6 +4,8 @@ A box is ``int64[BOX_WORDS]``: first byte, bytes per run, then four pairs (count
 to the smallest; unused pairs are (1, 0). The byte set is every run shifted by every combination of the pairs.
 """
 
+# ruff: noqa: SIM102 - compiled code is written as it runs
+
 from __future__ import annotations
 
 from typing import Any, Final

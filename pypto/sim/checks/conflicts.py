@@ -8,7 +8,7 @@ Two accesses are ordered when they are of one block, when the order graph of the
 clocks of the cores of one task say so. Where they stand in the run that was observed does not matter.
 """
 
-# ruff: noqa: SIM109 - compiled code compares; a tuple of constants would be built and searched
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
 from __future__ import annotations
 

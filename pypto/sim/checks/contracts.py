@@ -40,7 +40,8 @@ def _short_row(program: TileProgram, index: int, instruction: Instruction, seen:
     wanted = -(-row // _BLOCK_BYTES) * _BLOCK_BYTES
     columns = wanted * 8 // DataType.from_string(tile.dtype).get_bit()
     message = (
-        f"a row of tile '{tile.name}' ({tile.rows} x {tile.cols} {tile.dtype}) is {row} bytes; transfers work in blocks of "
+        f"a row of tile '{tile.name}' ({tile.rows} x {tile.cols} {tile.dtype}) is {row} bytes; "
+        "transfers work in blocks of "
         f"{_BLOCK_BYTES}"
     )
     repair = f"use {columns} columns ({wanted} bytes) and valid_shape=[{tile.rows}, {tile.cols}]"

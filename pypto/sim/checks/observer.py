@@ -7,7 +7,7 @@ For every rule there is a quick way, taken when all that an instruction reads is
 element by element.
 """
 
-# ruff: noqa: SIM109 - compiled code compares; a tuple of constants would be built and searched
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
 from __future__ import annotations
 
@@ -502,7 +502,8 @@ def _gather(state, args, fact, instruction):
 
 @kernel_code
 def _scatter(state, args, fact, instruction):
-    """Scatters keep what they do not hit: an undefined source or index is used; indices of the flat form are checked."""
+    """Scatters keep what they do not hit: an undefined source or index is used; indices of the flat "
+    "form are checked."""
     target, launch, found = args[fact[w.FACT_TARGET]], as_pointer(state[w.LAUNCH]), 0
     for k in range(fact[w.FACT_SOURCES]):
         tile = args[fact[w.FACT_SOURCE + k]]

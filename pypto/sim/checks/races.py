@@ -205,9 +205,11 @@ def _mixed(watch: LaunchWatch) -> Iterator[Finding]:
         low = int(scalar[w.ACCESS_BOX])
         message = (
             f"'{task}' stores '{memory.name}' in bulk and byte {low} of it with a scalar write: both reach the "
-            f"{c.LINE_BYTES}-byte line at {low // c.LINE_BYTES * c.LINE_BYTES}, and the two store paths do not see each other"
+            f"{c.LINE_BYTES}-byte line at {low // c.LINE_BYTES * c.LINE_BYTES}, and the two store "
+            "paths do not see each other"
         )
-        repair = "make the scalar write in a separate task, put pl.system.fence() between, or change the tile before its store"
+        repair = "make the scalar write in a separate task, put pl.system.fence() between, or change the tile before "
+            "its store"
         places = tuple(
             sorted(
                 (

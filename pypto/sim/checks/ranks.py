@@ -117,7 +117,7 @@ class RunOrder:
                 self._join(chains[other], chains[dispatch])
             last_of_rank[rank] = dispatch
 
-    # --- order -----------------------------------------------------------------------------------------------------------
+    # order
 
     def _close(self) -> None:
         """Ancestors of every event as bits, in an order that respects the edges."""
@@ -248,7 +248,10 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
         repair = "move the notify after the store: publish, then notify (the peers read as soon as they are told)"
         return Finding("publish-order", message, tensor, tasks, (*places, told.place.location), span, ranges, repair)
     message = f"{what}, and no notify and wait order the two"
-    repair = "notify after the write and wait for that signal before the other rank reads; a reused window needs a second barrier"
+    repair = (
+        "notify after the write and wait for that signal before the other rank reads; a reused window needs a second "
+        "barrier"
+    )
     return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
 
 
@@ -299,7 +302,8 @@ def _discipline(order: RunOrder) -> Iterator[Finding]:
         expected, reached = int(wait.words[2]), order.reachable_value(wait)
         if int(wait.words[3]) == _EQUAL and reached > expected:
             message = (
-                f"rank {wait.rank} waits in '{wait.place.task}' for '{wait.place.tensor}' == {expected} (WaitCmp.Eq), and the "
+                f"rank {wait.rank} waits in '{wait.place.task}' for '{wait.place.tensor}' == "
+                f"{expected} (WaitCmp.Eq), and the "
                 f"counter can reach {reached} before it looks"
             )
             repair = "wait with WaitCmp.Ge, and raise the threshold with every round"
@@ -321,7 +325,10 @@ def _discipline(order: RunOrder) -> Iterator[Finding]:
         if sets and adds:
             message = f"a cell of '{first.place.tensor}' is both set and added to (NotifyOp.Set and NotifyOp.AtomicAdd)"
         elif len(ranks) > 1:
-            message = f"{len(ranks)} ranks set one cell of '{first.place.tensor}' (NotifyOp.Set): their signals are lost in each other"
+            message = (
+                f"{len(ranks)} ranks set one cell of '{first.place.tensor}' (NotifyOp.Set): their signals are "
+                "lost in each other"
+            )
         else:
             continue
         places = tuple(dict.fromkeys(n.place.location for n in notifies))[:4]

@@ -46,7 +46,8 @@ class Report:
         return self.checks.deep or "bounds" in self.checks.kinds and self.program.gathers
 
     def begin(self, tensors: Sequence[TensorArgument], numbers: Sequence[int]) -> LaunchWatch | None:
-        """The watch of a launch with these tensor arguments, whose allocations are ``numbers``; ``None`` if needless."""
+        """The watch of a launch with these tensor arguments, whose allocations are ``numbers``; "
+        "``None`` if needless."""
         if not self.observes:
             return None
         watch = self.watch = LaunchWatch(self.checks, self.program.orchestration)

@@ -3,7 +3,7 @@
 All functions are pieces of the observer. ``delta`` is what to add to an address to reach its shadow byte.
 """
 
-# ruff: noqa: SIM109 - compiled code compares; a tuple of constants would be built and searched
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ def _unwritten(watch: LaunchWatch, number: int, memory: Memory, runs: Words) -> 
     span = int(runs[0, 0]), int(runs[-1, 1])
     message = f"{text} of the output '{memory.name}' are never written ({int((runs[:, 1] - runs[:, 0]).sum())} bytes)"
     repair = (
-        f"write all of '{memory.name}' {list(memory.shape)}, or declare it pl.InOut if its old contents are to stay: the "
+        f"write all of '{memory.name}' {list(memory.shape)}, or declare it pl.InOut if its old "
+        "contents are to stay: the "
         "old contents of a pl.Out are dead"
     )
     return Finding("uninit", message, memory.name, tasks, places, span, ranges, repair)
@@ -113,7 +114,8 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     if int(origin[w.OR_HIGH]) > 0:
         of = memory_at(watch.memories[int(origin[w.OR_ALLOCATION])], int(origin[w.OR_LOW]))
         low, high = int(origin[w.OR_LOW]), int(origin[w.OR_HIGH])
-        message = f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; they reach {reached}"
+        message = f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; "
+            f"they reach {reached}"
         repair = f"write '{of.name}' first, or create it with init_value=0.0"
         size = max(of.bits // 8, 1)
         return Finding(

@@ -110,9 +110,16 @@ WRITES, ATOMIC, BY_SCALAR = 1, 2, 4
 NOTIFIES, WAITED = 8, 16  # signals, whose box holds cell, rank or value, amount or threshold, operation
 
 # facts about an instruction, one row per instruction of a program
-FACT_RULE, FACT_TARGET, FACT_SOURCES, FACT_SOURCE, FACT_TENSOR, FACT_LISTS, FACT_FLAGS, FACT_ROOT, FACT_EXTRA, FACT_SECOND = (
-    0, 1, 2, 3, 8, 9, 10, 11, 12, 13,
-)  # fmt: skip
+FACT_RULE: Final = 0
+FACT_TARGET: Final = 1
+FACT_SOURCES: Final = 2
+FACT_SOURCE: Final = 3  # five positions
+FACT_TENSOR: Final = 8
+FACT_LISTS: Final = 9
+FACT_FLAGS: Final = 10
+FACT_ROOT: Final = 11
+FACT_EXTRA: Final = 12
+FACT_SECOND: Final = 13
 FACT_WORDS: Final = 16
 # bits of FACT_FLAGS
 COMPUTES: Final = 1  # makes new values: what it reads undefined is used, not copied
