@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from round_trip import assert_round_trips
 
 import pypto.language as pl
 from pypto import ir
@@ -287,3 +288,8 @@ def test_same_bits_on_every_platform():
         k(x, y, config=RunConfig(platform=platform))
         results.append(y)
     assert all(torch.equal(results[0], r) for r in results)
+
+
+@pytest.mark.parametrize("program", [Rotating, Pair, SpmdSubmit], ids=lambda p: p.name)
+def test_text_between_all_passes(program):
+    assert_round_trips(program)

@@ -32,7 +32,10 @@ def _shared(stmt: ir.Stmt, group: ir.Function, functions: dict[str, ir.Function]
     member = _member(functions[call.callee], call, group)
     functions[member.name] = member
     args = tuple(ir.Var(p.name, p.type, call.span) for p in group.params)
-    return replace(stmt, value=replace(call, callee=member.name, args=args, attrs={**call.attrs, "returns": ()}))  # type: ignore[type-var]
+    shared = replace(call, callee=member.name, args=args, attrs={**call.attrs, "returns": ()})
+    if {v.name for v in targets(stmt)} <= set(wanted):
+        return ir.Evaluate(replace(shared, type=ir.NoneType()), stmt.span)  # the parameters hold the results
+    return replace(stmt, value=shared)  # type: ignore[type-var]
 
 
 def _member(callee: ir.Function, call: ir.FunctionCall, group: ir.Function) -> ir.Function:
@@ -47,7 +50,7 @@ def _member(callee: ir.Function, call: ir.FunctionCall, group: ir.Function) -> i
             raise CompileError(f"an argument of {callee.name!r} inside a group is a name or a literal", call.span)
         mapping[parameter.name] = value
     body = rewrite_body(callee.body, substitution(mapping))
-    attrs = {**callee.attrs, "returns": ()}
+    attrs = {**{k: v for k, v in callee.attrs.items() if k != "declares_return"}, "returns": ()}
     body = [s for s in body if not isinstance(s, ir.Return)]
     return replace(
         callee,
