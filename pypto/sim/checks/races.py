@@ -208,8 +208,10 @@ def _mixed(watch: LaunchWatch) -> Iterator[Finding]:
             f"{c.LINE_BYTES}-byte line at {low // c.LINE_BYTES * c.LINE_BYTES}, and the two store "
             "paths do not see each other"
         )
-        repair = "make the scalar write in a separate task, put pl.system.fence() between, or change the tile before "
+        repair = (
+            "make the scalar write in a separate task, put pl.system.fence() between, or change the tile before "
             "its store"
+        )
         places = tuple(
             sorted(
                 (

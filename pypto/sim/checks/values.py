@@ -114,8 +114,10 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     if int(origin[w.OR_HIGH]) > 0:
         of = memory_at(watch.memories[int(origin[w.OR_ALLOCATION])], int(origin[w.OR_LOW]))
         low, high = int(origin[w.OR_LOW]), int(origin[w.OR_HIGH])
-        message = f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; "
+        message = (
+            f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; "
             f"they reach {reached}"
+        )
         repair = f"write '{of.name}' first, or create it with init_value=0.0"
         size = max(of.bits // 8, 1)
         return Finding(
