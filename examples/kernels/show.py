@@ -12,7 +12,9 @@ from pypto.runtime import RunConfig, benchmark
 PLATFORM = "a2a3"
 
 
-def check_and_time(kernel: Any, args: Sequence[Any], expected: dict[int, torch.Tensor], rtol: float, atol: float) -> Any:
+def check_and_time(
+    kernel: Any, args: Sequence[Any], expected: dict[int, torch.Tensor], rtol: float, atol: float
+) -> Any:
     """Run ``kernel`` on ``args``; output ``i`` must equal ``expected[i]``. Prints the mean tree of 20 launches."""
     compiled = kernel.compile(*args, config=RunConfig(platform=PLATFORM))
     compiled(*args)

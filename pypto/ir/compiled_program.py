@@ -51,7 +51,7 @@ class _Callable:
         self._callable: Any = None
         self.last_findings: list[Any] = []
         self.checks: tuple[Any, Any, Any] | None = None
-        """``checks``, ``checks_mode`` and ``poison`` of the configuration it was compiled with, for calls without one."""
+        """``checks``, ``checks_mode`` and ``poison`` of its compilation, for calls without a configuration."""
         self._stand_ins: dict[str, Any] = {}
 
     @property

@@ -79,7 +79,7 @@ class DistributedCompiledProgram:
         self.__name__ = str(self._meta["name"])
         self.last_findings: list[Any] = []
         self.checks: tuple[Any, Any, Any] | None = None
-        """``checks``, ``checks_mode`` and ``poison`` of the configuration it was compiled with, for calls without one."""
+        """``checks``, ``checks_mode`` and ``poison`` of its compilation, for calls without a configuration."""
 
     @property
     def output_dir(self) -> Path:

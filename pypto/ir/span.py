@@ -24,7 +24,7 @@ class Span:
         return text.rstrip("\n") if text else None
 
     def excerpt(self, context: int = 2) -> str:
-        """The place, the source line with ``context`` lines around it, and carets under the construct (spec language 8.5)."""
+        """The place, the source line within ``context`` lines, and carets under the construct (spec language 8.5)."""
         text = self.source_line()
         if text is None:
             return f"  --> {self}"

@@ -139,6 +139,6 @@ def _warm(platform: Platform) -> None:
     interpreter()
     import_module("pypto.sim.checks.run")
     if platform.clocked:
-        from pypto.sim.timing.warm import warm
+        from pypto.sim.timing.ahead import load_engine
 
-        warm(platform.chip)
+        load_engine(platform.chip)

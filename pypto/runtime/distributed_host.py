@@ -159,7 +159,7 @@ class HostRun:
     tasks: list[Task] = field(default_factory=list)
     domains: dict[str, Domain] = field(default_factory=dict)
     round_robin: bool = True
-    _writers: dict[Any, int] = field(default_factory=dict)
+    _writers: dict[Any, set[int]] = field(default_factory=dict)
     _placed: int = 0
     _created: int = 0
 
@@ -275,12 +275,18 @@ class HostRun:
         return value
 
     def _order(self, number: int, buffer: Any, direction: str, after: set[int]) -> None:
-        """Edges of one argument: readers wait for the last writer; writers become it (spec distributed 1.8)."""
-        if direction in ("In", "InOut") and buffer in self._writers:
-            after.add(self._writers[buffer])
+        """Edges of one argument; writers that declare ``Out`` do not wait for each other (spec distributed 1.8).
+
+        Such writers fill parts of one buffer side by side, so a reader waits for all of them and not for the last one
+        alone (spec distributed, scenario A2).
+        """
+        writers = self._writers.setdefault(buffer, set())
+        if direction in ("In", "InOut"):
+            after |= writers - {number}
+        if direction == "InOut":
+            writers.clear()
         if direction != "In":
-            self._writers[buffer] = number
-        after.discard(number)
+            writers.add(number)
 
 
 def host_argument(name: str, value: Any, dtype: DataType, worker_of: Any) -> Any:

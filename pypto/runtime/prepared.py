@@ -22,7 +22,7 @@ DFX_FOLDER: Final = "dfx_outputs"
 class PreparedProgram:
     """``signature`` checks a call, ``chip_callable`` runs it, ``diagnostics`` is where its diagnostics go.
 
-    ``stand_ins`` are Python functions for the hand-written C++ kernels of the program, by name. ``findings`` is the list
+    ``stand_ins`` are Python functions for the hand-written C++ kernels of the program by name. ``findings`` is the list
     that holds what the checks of the last launch found.
     """
 

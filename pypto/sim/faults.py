@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ExecutionError(RuntimeError):
     """A kernel or an orchestration did something that has no defined result.
 
-    ``site`` is the program and the index of the instruction at fault, ``subject`` the tensor, tile or array it is about.
+    ``site`` is the program and the index of the instruction at fault, ``subject`` the tensor, tile or array concerned.
     """
 
     site: tuple[TileProgram, int] | None = None

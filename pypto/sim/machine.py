@@ -24,8 +24,8 @@ from pypto.sim.native import (
     call_kernel,
     divide_signed,
     divide_unsigned,
-    load_word,
     less_unsigned,
+    load_word,
     shift_right_unsigned,
 )
 from pypto.sim.scalars import (

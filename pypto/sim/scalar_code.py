@@ -49,6 +49,9 @@ _COMPARISON: Final[dict[str, tuple[int, int, bool]]] = {
 }
 _HEADER_WORDS: Final = {"sblockidx": op.BLOCK, "sblocknum": op.BLOCKS, "ssubblock": op.LANE}
 
+# further instructions whose scalar result is an integer or a handle
+_WHOLE: Final = frozenset({"lnot", "dim", "aget", "submit", "dummy", "commctx", "commrank", "commsize"})
+
 
 def wrapping(dtype: DataType) -> tuple[int, int]:
     """(shift, kind) of :func:`pypto.sim.scalars.wrap` for an integer dtype."""
@@ -62,7 +65,7 @@ def result_class(emitter: Emitter, instruction: Instruction) -> bool | None:
     name, *dtypes = instruction.mnemonic.split(".")
     if name in _BINARY or name in _UNARY or name == "scvt":
         return dtype_of(emitter, instruction, 0).is_float()
-    if name in _COMPARISON or name in ("lnot", "dim", "aget", "submit", "dummy", "commctx", "commrank", "commsize") or name in _HEADER_WORDS:
+    if name in _COMPARISON or name in _HEADER_WORDS or name in _WHOLE:
         return False
     if name == "sload" and len(instruction.operands) > 1:
         return _element_dtype(emitter, instruction, 1).is_float()

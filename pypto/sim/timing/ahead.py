@@ -12,9 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pypto.sim.chips import chip
 from pypto.sim.kernels.cache import folder, write
 from pypto.sim.recording import DUMMY, SUBMIT, Recording
 from pypto.sim.timing.compiled import fingerprint
+from pypto.sim.timing.state import DeviceState
+from pypto.sim.timing.timeline import time_recording
 
 _started = False
 
@@ -49,6 +52,11 @@ def smallest_recording() -> Recording:
         subtask_start=words(0, 0), subtask_program=words(), subtask_block=words(), subtask_lane=words(),
         subtask_trace_start=words(), subtask_trace_stop=words(), events=words(SUBMIT, 0, 0, 0).reshape(1, 4),
     )  # fmt: skip
+
+
+def load_engine(chip_name: str) -> None:
+    """Load the compiled engine for ``chip_name`` before processes are forked that all need it."""
+    time_recording(smallest_recording(), chip(chip_name), DeviceState())
 
 
 def main() -> None:
