@@ -144,7 +144,7 @@ def _programs(call: ir.Call) -> Any:
     }[call.op]()
 
 
-Window = pl.InOut[pld.DistributedTensor]
+Window = pl.InOut[pld.DistributedTensor]  # type: ignore[type-arg]
 
 
 def _allreduce(op: ReduceOp, mode: str, core_num: int) -> Any:

@@ -154,7 +154,7 @@ class LoadedProgram:
         return execute_checked(self, platform, checks, run)
 
     def execute_observed(self, args: Sequence[TensorArgument | int | float], watch: Any, **options: Any) -> Execution:
-        """Run the program once with ``watch`` looking at every block; ``watch.begin(tensors, numbers)`` gives the watch."""
+        """Run the program once with ``watch`` looking at every block; ``watch.begin(tensors, numbers)`` gives it."""
         defaults = {"record": False, "threads": 1, "stand_ins": None, "exchange": None, "log": None}
         return self._execute(args, report=watch, **{**defaults, **options})
 
@@ -226,7 +226,8 @@ class LoadedProgram:
                 rows.append((size, parameter.direction != "out", parameter.direction != "in", item.resident))
             else:
                 words.append(item)
-        return _Bound(key, np.array(words, np.int64), np.array(rows, np.int64).reshape(-1, 4), allocations, tensors, numbers)
+        table = np.array(rows, np.int64).reshape(-1, 4)
+        return _Bound(key, np.array(words, np.int64), table, allocations, tensors, numbers)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 
 from pypto.ir.span import Span
 
-
 COMMAND_FILE = "<python -c>"
 """File name of source that came with ``python -c``."""
 

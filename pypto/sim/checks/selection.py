@@ -10,17 +10,17 @@ from pypto.sim.checks import words as w
 
 Kind = Literal[
     "war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence",
-    "uninit", "out-of-valid", "direction", "precision", "wrap",
+    "uninit", "out-of-valid", "direction", "precision",
     "bounds", "deadlock", "fifo", "misuse", "shape-contract", "placement",
-    "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective",
+    "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue",
 ]  # fmt: skip
 KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
 CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
-ON_REQUEST: Final = frozenset(("wrap",))
+ON_REQUEST: Final = frozenset(())
 _ORDER: Final = frozenset(
     ("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction")
 )
-_RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective"))
+_RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue"))
 _VALUES: Final = frozenset(("uninit", "out-of-valid", "precision"))
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
 
@@ -52,7 +52,7 @@ class Checks:
         if asked is None:
             asked = "cheap" if clocked else "none"
         if isinstance(asked, str):
-            named = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
+            named = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS)}
             if asked not in named:
                 raise ValueError(f"checks must be 'none', 'cheap', 'all' or a set of kinds, got {asked!r}")
             return cls(named[asked], mode, poison)

@@ -37,7 +37,6 @@ ORDER: Final = 1
 UNDEFINED: Final = 2
 PRECISION: Final = 4
 BOUNDS: Final = 8
-WRAP: Final = 16
 
 # words of a launch
 ALLOCATIONS: Final = 0  # address of int64[n, ALLOCATION_WORDS]
@@ -90,7 +89,6 @@ BECAME_NAN: Final = 4
 BRANCHED: Final = 5  # a scalar register took an undefined element
 ADDED: Final = 6  # an atomic addition to memory that was never written
 INDEX_OUTSIDE: Final = 7
-WRAPPED: Final = 8
 
 # a row of the access log
 ACCESS_KIND: Final = 0  # bits: 1 writes, 2 atomic, 4 through the scalar path
