@@ -248,3 +248,24 @@ def test_wrapped():
     x, y = random(16, 64), torch.zeros(16, 64)
     k(x, y, config=SIM)
     torch.testing.assert_close(y, x + 1)
+
+
+GAIN = 2.0
+
+
+@pl.jit
+def gained(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[:] = pl.mul(x[:], GAIN)
+    return y
+
+
+def test_a_changed_module_number_is_another_program(monkeypatch):
+    x, y = random(16, 64), torch.zeros(16, 64)
+    first = gained.compile(x, y, config=SIM)
+    assert gained.compile(x, y, config=SIM) is first
+    monkeypatch.setitem(globals(), "GAIN", 3.0)
+    gained(x, y, config=SIM)
+    torch.testing.assert_close(y, 3 * x)
+    monkeypatch.setitem(globals(), "GAIN", 2.0)
+    assert gained.compile(x, y, config=SIM) is first
