@@ -128,6 +128,10 @@ class _Callable:
 
         return build_call_config(self, config, aicpu_thread_num=aicpu_thread_num, dfx_dir=dfx_dir)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what was assembled: a copy assembles again from the build directory."""
+        return {**self.__dict__, "_callable": None}
+
     def __call__(self, *args: Any, config: Any = None) -> Any:
         """Run: all parameters in place, or without the outputs for return style (spec runtime 4.2)."""
         from pypto.runtime.dispatch import dispatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, get_args
 
 from pypto.perf.aggregate import NodeStats, node_stats
 from pypto.perf.metrics import (
@@ -47,13 +47,13 @@ class BenchmarkStats:
     host_wall_us: list[float] = field(default_factory=list)
     rounds: int = 0
     warmup: int = 0
-    invocations: list[TraceInvocation] = field(default_factory=list)
-    rounds_dispatches: list[dict[int, list[TraceInvocation]]] = field(default_factory=list)
+    invocations: list[TraceInvocation] = field(default_factory=list, repr=False)
+    rounds_dispatches: list[dict[int, list[TraceInvocation]]] = field(default_factory=list, repr=False)
     fallback_flattened: bool = False
     unstable_dispatch_slots: bool = False
     warnings: list[str] = field(default_factory=list)
     simulation_wall_us: list[float] | None = None
-    warmup_invocations: list[TraceInvocation] = field(default_factory=list)
+    warmup_invocations: list[TraceInvocation] = field(default_factory=list, repr=False)
     cells: list[DispatchCell] = field(default_factory=list, repr=False)
     table: SpanTable | None = field(default=None, repr=False)
 
@@ -231,7 +231,7 @@ class BenchmarkStats:
             return [union_us(parts) for parts in self.rounds_dispatches]
         if metric == "device_span":
             return [device_span_us(parts) for parts in self.rounds_dispatches]
-        raise ValueError(f"per_round(): unknown metric {metric!r}")
+        raise ValueError(f"per_round(): unknown metric {metric!r}; use one of {', '.join(get_args(RoundMetric))}")
 
     def rank_spread(self, metric: Metric = "device") -> list[RankSpread]:
         """Per round: slowest rank, fastest rank and the skew between them; empty without a grid."""

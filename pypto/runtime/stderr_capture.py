@@ -16,7 +16,12 @@ from pypto.runtime.markers import STDERR
 def capture_stderr(path: str | Path) -> Iterator[None]:
     """Send descriptor 2 to the file ``path`` for the block; it is restored whatever happens."""
     _change_log()
-    saved = os.dup(STDERR)
+    try:
+        saved = os.dup(STDERR)
+    except OSError as closed:
+        raise RuntimeError(
+            f"descriptor {STDERR} (standard error) is closed ({closed.strerror}); the markers of the launches need it"
+        ) from closed
     try:
         target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
