@@ -19,6 +19,7 @@ from pypto.runtime.timing_memo import recording_digest, timing_memo
 if TYPE_CHECKING:
     from pypto.sim.chips import Chip
     from pypto.sim.recording import Recording
+    from pypto.sim.task_log import TaskLog
     from pypto.sim.timing import DeviceState, Timeline
 
 CAPACITY: Final = 512
@@ -35,6 +36,7 @@ class TimedLaunch:
     timeline: Timeline | None = None
     state_before: DeviceState | None = None
     told: Words | None = None
+    log: TaskLog | None = None
 
     @cached_property
     def digest(self) -> bytes:

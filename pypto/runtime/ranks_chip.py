@@ -14,6 +14,7 @@ import numpy as np
 from pypto.backend.platforms import Platform
 from pypto.runtime import markers
 from pypto.runtime.callable import ChipCallable
+from pypto.runtime.dfx.task_log import log_for
 from pypto.runtime.chip_device import ChipDevice, device_spans_enabled
 from pypto.runtime.distributed_signals import signals_of
 from pypto.runtime.distributed_timing import ChipTiming, TimedLaunch
@@ -140,18 +141,19 @@ class ChipMain:
             platform=self.setup.platform.name,
             exchange=exchange,
             checks=dataclasses.replace(checks_of(dispatch.config, clocked), mode="collect"),
+            log=log_for(config),
         )
         if not clocked:
             self._write_wall(dispatch, started_ns)
             if config.any_dfx_enabled():
-                self._diagnose_values(dispatch, execution.recording, size)
+                self._diagnose_values(dispatch, execution, size)
             now_ns = self.device.clock.now_ns()
             return Done(
                 dispatch.number, finished_ns=now_ns, findings=execution.findings, rank_log=execution.rank_log
             )
         recording: Any = execution.recording
         signals = signals_of(recording, arguments)
-        timed = TimedLaunch(program, recording, size, signals)
+        timed = TimedLaunch(program, recording, size, signals, log=execution.log)
         self._launched[dispatch.number] = Launched(dispatch, arena_ns, transfers, timed)
         host = self.device.host
         before = (
@@ -163,9 +165,10 @@ class ChipMain:
         after = host.drain_ns + sum(map(host.download_ns, transfers.downloads))
         return Done(dispatch.number, timed.digest, before, after, signals, 0, execution.findings, execution.rank_log)
 
-    def _diagnose_values(self, dispatch: Dispatch, recording: Any, size: Sizing) -> None:
+    def _diagnose_values(self, dispatch: Dispatch, execution: Any, size: Sizing) -> None:
         """Diagnostics without a clock across ranks: the launch is timed as if every wait were over at once."""
-        timed = TimedLaunch(self.setup.callables[dispatch.program], recording, size, Signals())
+        program = self.setup.callables[dispatch.program]
+        timed = TimedLaunch(program, execution.recording, size, Signals(), log=execution.log)
         none = np.zeros(0, np.int64)
         self.timing.time([timed], TimeIt((dispatch.number,), (none,), (none,)))
         self._diagnose(dispatch, timed)
@@ -175,8 +178,9 @@ class ChipMain:
         from pypto.runtime.launch import Launched as ChipLaunch
 
         launched = ChipLaunch(
-            timed.recording, timed.timeline, self.timing.chip_of(timed), timed.state_before, told=timed.told
-        )
+            timed.recording, timed.timeline, self.timing.chip_of(timed), timed.state_before,
+            told=timed.told, log=timed.log, sizing=timed.sizing,
+        )  # fmt: skip
         write_rank_diagnostics(launched, timed.program, dispatch.config, self.setup.rank, dispatch.index)
 
     # --- markers ------------------------------------------------------------------------------------------------------

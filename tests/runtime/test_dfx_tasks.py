@@ -123,6 +123,39 @@ def test_a_partial_dump_holds_the_marked_tensors_of_later_tasks(tmp_path):
     np.testing.assert_array_equal(content(folder, entries[1]), y.numpy())
 
 
+@pl.jit
+def listed(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+    top = pl.create_tensor([64, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP, dumps=[x]):
+        top = pl.add(x, 1.0)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y = pl.add(top, x)
+    return y
+
+
+@pl.inline
+def shifted_twice(a, b, c):
+    pl.dump_tag(a)
+    b = shift(a, 1.0, b)
+    c = shift(b, 2.0, c)
+    return c
+
+
+@pl.jit
+def through_inlining(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+    top = pl.create_tensor([64, 64], dtype=pl.FP32)
+    y = shifted_twice(x, top, y)
+    return y
+
+
+@pytest.mark.parametrize("function", [listed, through_inlining])
+def test_marks_of_one_dispatch_and_marks_set_in_an_inline_function(tmp_path, function):
+    x, _, folder = launched(tmp_path, function, enable_dump_args=1)
+    (entry,) = manifest(folder)["args"]
+    assert (entry["task_id"], entry["role"]) == ("0x0000000000000000", "input")
+    np.testing.assert_array_equal(content(folder, entry), x.numpy())
+
+
 def test_nothing_marked_means_no_files(tmp_path, capsys):
     folder = launched(tmp_path, enable_dump_args=1)[2]
     assert not (folder / "args_dump").exists() and "nothing to write" in capsys.readouterr().out

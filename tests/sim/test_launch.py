@@ -482,3 +482,15 @@ def test_equal_looking_scalars_are_different_arguments(load):
         assert np.signbit(y[0]) == np.signbit(value)
     with pytest.raises(TypeError, match="'n' expects an integer"):
         program.execute(arguments(y, 1.0, 0.0))
+
+
+def test_marks_for_the_dump_are_positions_of_arguments(load):
+    text = """orchestration @main {
+          param %x : tensor<?x64xfp32> in
+          param %y : tensor<?x64xfp32> out
+          submit %t, @scale, [%x, %y, 0.5], [], [1, 3, 0] {dump = [0, 3]}
+        }"""
+    with pytest.raises(ValueError, match=r"'dump' is a list of argument positions from 0 to 2, found \(0, 3\)"):
+        load(text, SCALE)
+    program = load(text.replace("[0, 3]", "[0, 1]"), SCALE)
+    assert next(r for r in program.orchestration.requests).dumped == {0, 1}

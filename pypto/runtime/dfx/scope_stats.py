@@ -135,8 +135,11 @@ def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
 
 
 def _sites(log: TaskLog | None) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Place and tensor map of every begin and end of a scope; nothing is known of them without a log."""
     for scope in log.scopes if log is not None else ():
         yield f"{Path(scope.file).name}:{scope.line}" if scope.file else OUTERMOST, scope.modifiers
+    while log is None:
+        yield OUTERMOST, ()
 
 
 def _times(launched: Launched) -> _Times:

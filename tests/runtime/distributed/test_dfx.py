@@ -36,3 +36,23 @@ def test_a_folder_per_rank_and_dispatch(platform):
         folder = program.output_dir / "dfx_outputs" / f"rank{rank}" / "d0"
         assert json.loads((folder / "dispatch_program.json").read_text()) == {"program": "chip"}
         assert (folder / "chip_swimlane_records.json").is_file() and (folder / "deps.json").is_file()
+
+
+@pytest.mark.parametrize("platform", ["a2a3", "a2a3sim"])
+def test_a_rank_tells_of_its_own_tasks(platform):
+    x, y = torch.randn(2, 1, 64).share_memory_(), torch.zeros(2, 1, 64).share_memory_()
+    program = row_program(2, 64, pl.FP32, [2, 1], sum_of_all).compile(x, y, config=config(2, platform))
+    options = config(2, platform)
+    options.enable_dump_args, options.enable_pmu, options.enable_scope_stats = 2, 2, True
+    with program.prepare() as rt:
+        rt(x, y, config=options)
+    for rank in range(2):
+        folder = program.output_dir / "dfx_outputs" / f"rank{rank}" / "d0"
+        told = json.loads((folder / "args_dump" / "args_dump.json").read_text())
+        data = (folder / "args_dump" / "args.bin").read_bytes()
+        outputs = [e for e in told["args"] if e["role"] != "input" and e["stage"] == "after_completion"]
+        found = [data[e["bin_offset"] :][: e["bin_size"]] for e in outputs]
+        assert y[rank].numpy().tobytes() in found
+        lines = (folder / "scope_stats" / "scope_stats.jsonl").read_text().splitlines()
+        assert json.loads(lines[0])["total"] == len(lines) - 1 >= 2
+        assert len((folder / "pmu.csv").read_text().splitlines()) > 1
