@@ -190,10 +190,10 @@ def pipes_section(pipes: Sequence[PipeUse] | None) -> Section | None:
     names = list(pipes[0].shares)
     rows = [[p.kernel, str(p.tasks), f"{p.cycles:,}", *(f"{p.shares[n]:.1%}" for n in names)] for p in pipes]
     bars = "".join(
-        f"<h3>{escape(use.kernel)}</h3>" + "".join(_bar(name, share) for name, share in use.shares.items())
+        f"<div><h3>{escape(use.kernel)}</h3>{''.join(_bar(name, share) for name, share in use.shares.items())}</div>"
         for use in pipes[:DRAWN_KERNELS]
     )
-    html = table(["kernel", "tasks", "cycles", *names], rows) + f'<div class="bars">{bars}</div>'
+    html = table(["kernel", "tasks", "cycles", *names], rows) + f'<div class="bars side-by-side">{bars}</div>'
     return Section("pipes", "Pipe utilisation", html)
 
 
@@ -211,7 +211,7 @@ def _bounds_of(roofline: Roofline) -> str:
     resource, limit_ns = roofline.limit
     ordered = sorted(roofline.bounds_ns.items(), key=lambda item: -item[1])
     bars = "".join(_bar(name, ns / span) for name, ns in ordered)
-    rows = [[name, _us(ns / 1000), f"{ns / span:.1%}"] for name, ns in ordered]
+    rows = [[name, f"{ns / 1000:,.3f}", f"{ns / span:.1%}"] for name, ns in ordered]
     text = (
         f"{resource} alone needs {_us(limit_ns / 1000)} us of the {_us(roofline.effective_ns / 1000)} us that the "
         f"launch took ({limit_ns / span:.1%}): no schedule can be faster than that."
