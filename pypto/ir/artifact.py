@@ -35,10 +35,18 @@ def signature_of(entry: ir.Function) -> dict[str, Any]:
                 "direction": p.direction.name,
                 "shape": shape,
                 "dtype": dtype.to_string() if dtype else "index",
+                "symbols": _symbols(kind),
             }
         )
     declared = len(entry.return_types) if entry.attrs.get("declares_return") else 0
     return {"params": params, "num_return_types": declared}
+
+
+def _symbols(kind: ir.Type) -> dict[str, str]:
+    """Axis -> name of the dynamic extents of a parameter."""
+    if not isinstance(kind, ir.TensorType):
+        return {}
+    return {str(axis): d.name for axis, d in enumerate(kind.shape) if isinstance(d, ir.Symbol)}
 
 
 def write_build(directory: Path, build: Build, entry: ir.Function, platform: str, backend: str, runtime: str) -> None:
@@ -193,3 +201,7 @@ def _check(content: dict[str, Any], path: Path) -> None:
         shape = entry.get("shape")
         if shape is not None and not (isinstance(shape, list) and all(type(d) is int for d in shape)):
             raise damaged(f"parameter {entry.get('name')!r} has shape {shape!r}")
+        symbols = entry.get("symbols", {})
+        axes = [str(axis) for axis in range(len(shape or ()))]
+        if not isinstance(symbols, dict) or any(a not in axes or type(n) is not str for a, n in symbols.items()):
+            raise damaged(f"parameter {entry.get('name')!r} has symbols {symbols!r}")

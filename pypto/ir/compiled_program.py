@@ -77,6 +77,15 @@ class _Callable:
         ]
 
     @property
+    def dynamic_extents(self) -> dict[str, list[tuple[int, int]]]:
+        """Where every ``pl.dynamic`` extent occurs: name -> (position of the parameter, axis)."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for position, p in enumerate(self._signature["params"]):
+            for axis, name in p.get("symbols", {}).items():
+                found.setdefault(name, []).append((position, int(axis)))
+        return found
+
+    @property
     def param_names(self) -> list[str]:
         """Orchestration parameters, in call order."""
         return [p["name"] for p in self._signature["params"]]

@@ -165,6 +165,8 @@ class Signature:
         self.slots = tuple(make_slot(i, p, written) for i, p in enumerate(program.param_infos))
         self.outputs = tuple(program.output_indices)
         self.has_return = program.has_return
+        extents: dict[str, list[tuple[int, int]]] = getattr(program, "dynamic_extents", {})
+        self._shared_extents = {name: places for name, places in extents.items() if len(places) > 1}
         self._prefix = f"{owner}: " if owner else ""
 
     def bind(self, arguments: Sequence[Any]) -> BoundCall:
@@ -178,7 +180,20 @@ class Signature:
         checked: list[Any] = [v if v is _TO_ALLOCATE else slot.checked(v) for slot, v in zip(slots, given)]
         for i in self.outputs if returns else ():
             checked[i] = _allocate_output(slots[i])
+        for name, places in self._shared_extents.items():
+            self._check_extent(name, places, checked)
         return BoundCall(tuple(checked), self.outputs if returns else None)
+
+    def _check_extent(self, name: str, places: Sequence[tuple[int, int]], values: Sequence[Any]) -> None:
+        """One name is one extent, wherever it occurs (spec language 2.7)."""
+        (first, first_axis), *others = places
+        expected = values[first].shape[first_axis]
+        for position, axis in others:
+            if values[position].shape[axis] != expected:
+                raise TypeError(
+                    f"{self._prefix}{name} is {expected} in {self.slots[first].place} (axis {first_axis}) "
+                    f"but {values[position].shape[axis]} in {self.slots[position].place} (axis {axis})"
+                )
 
     def _is_return_style(self, count: int) -> bool:
         total, outputs = len(self.slots), len(self.outputs)

@@ -14,8 +14,8 @@ import numpy as np
 from pypto.backend.platforms import Platform
 from pypto.runtime import markers
 from pypto.runtime.callable import ChipCallable
-from pypto.runtime.dfx.task_log import log_for
 from pypto.runtime.chip_device import ChipDevice, device_spans_enabled
+from pypto.runtime.dfx.task_log import log_for
 from pypto.runtime.distributed_signals import signals_of
 from pypto.runtime.distributed_timing import ChipTiming, TimedLaunch
 from pypto.runtime.host_clock import ModelledClock

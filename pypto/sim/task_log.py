@@ -7,6 +7,7 @@ without one nothing.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final, Literal
@@ -111,11 +112,15 @@ class Content:
 
 @dataclass(frozen=True)
 class ScopeEdge:
-    """A scope begins or ends. ``site``: file and line of the statement; ``modifiers``: tasks in the tensor map."""
+    """A scope begins or ends at a statement.
+
+    ``inserted`` and ``removed``: entries of the tensor map per task, beside the edge before this one.
+    """
 
     file: str
     line: int
-    modifiers: tuple[int, ...]
+    inserted: Counter[int]
+    removed: Counter[int]
 
 
 @dataclass(frozen=True)
@@ -132,10 +137,10 @@ class TaskLog:
 
     def __init__(self, capture: Capture = "none"):
         self.capture: Capture = capture
-        self.scopes: list[ScopeEdge] = []
+        self.scopes: list[ScopeEdge] = []  # the last is the end of the launch
         self._contents: dict[int, list[Content]] = {}
         self.allocations = Allocations()
-        self.last_modifiers: tuple[int, ...] = ()
+        self._modifiers: Counter[int] = Counter()
         self._tasks: list[_Submitted | None] = []
         self._begun: set[int] = set()
         self._bytes: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - the log's
@@ -161,11 +166,17 @@ class TaskLog:
         """A scope begins or ends at instruction ``index``."""
         place = orchestration.place(index)
         file, line = (orchestration.files.get(place.file, ""), place.line) if place is not None else ("", 0)
-        self.scopes.append(ScopeEdge(file, line, tuple(tensor_map.modifiers())))
+        self._edge(file, line, tensor_map)
 
     def finish(self, allocations: Allocations, tensor_map: TensorMap) -> None:
         """The launch has ended."""
-        self.allocations, self.last_modifiers = allocations, tuple(tensor_map.modifiers())
+        self.allocations = allocations
+        self._edge("", 0, tensor_map)
+
+    def _edge(self, file: str, line: int, tensor_map: TensorMap) -> None:
+        now = Counter(tensor_map.modifiers())
+        self.scopes.append(ScopeEdge(file, line, now - self._modifiers, self._modifiers - now))
+        self._modifiers = now
 
     def _keep(self, task: int, stage: Stage, roles: Sequence[Role]) -> None:
         if self.capture == "none":

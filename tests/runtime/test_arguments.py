@@ -160,3 +160,31 @@ def test_four_bit_types_travel_two_per_element():
     with pytest.raises(ValueError, match="must be even"):
         to_runtime_shape((4, 7), d.INT4)
     assert to_torch_dtype(d.INT4) is None
+
+
+def test_one_name_is_one_extent(tmp_path):
+    import pypto.language as pl
+    from pypto import ir
+
+    rows = pl.dynamic("M")
+
+    @pl.program
+    class Copy:
+        @pl.function(type=pl.FunctionType.InCore)
+        def copy(self, a: pl.Tensor[[rows, 64], pl.FP32], out: pl.Out[pl.Tensor[[rows, 64], pl.FP32]]):
+            out = pl.store(pl.load(a, [0, 0], [16, 64]), [0, 0], out)
+            return out
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, a: pl.Tensor[[rows, 64], pl.FP32], out: pl.Out[pl.Tensor[[rows, 64], pl.FP32]]):
+            out = self.copy(a, out)
+            return out
+
+    program = ir.compile(Copy, output_dir=tmp_path)
+    a, out = torch.randn(16, 64), torch.zeros(16, 64)
+    for runnable in (program, ir.CompiledProgram.from_dir(tmp_path)):
+        runnable(a, out.zero_())
+        assert torch.equal(out, a)
+        with pytest.raises(TypeError, match=r"M is 32 in argument 0 'a' \(axis 0\) but 16 in argument 1 'out'"):
+            runnable(torch.randn(32, 64), out)
+        assert torch.equal(out, a)

@@ -8,6 +8,7 @@ consumers are complete; when that is, follows from the times of the launch.
 from __future__ import annotations
 
 import json
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,9 @@ class _Held:
     dependencies: int
     given_back_ps: int | None
 
+    def is_back(self, now_ps: int) -> bool:
+        return self.given_back_ps is not None and self.given_back_ps <= now_ps
+
 
 @dataclass(frozen=True)
 class _Times:
@@ -51,26 +55,55 @@ class _Times:
 
 @dataclass
 class _Ring:
-    """The tasks submitted to one ring so far, and what was allocated in it."""
+    """The tasks that hold something of one ring, and what was handed out and given back so far."""
 
-    tasks: list[_Held] = field(default_factory=list)
+    holding: deque[_Held] = field(default_factory=deque)
+    tasks: int = 0
     heap: int = 0
     dependencies: int = 0
+    tasks_back: int = 0
+    heap_back: int = 0
+    dependencies_back: int = 0
+
+    def submit(self, task: _Held) -> None:
+        self.holding.append(task)
+        self.tasks += 1
+        self.dependencies += task.dependencies
 
     def positions(self, now_ps: int) -> dict[str, int]:
-        back = heap = dependencies = 0
-        for task in self.tasks:
-            if task.given_back_ps is None or task.given_back_ps > now_ps:
-                break
-            back, heap, dependencies = back + 1, heap + task.heap, dependencies + task.dependencies
+        """Positions at ``now_ps``, which never goes back from one call to the next."""
+        while self.holding and self.holding[0].is_back(now_ps):
+            task = self.holding.popleft()
+            self.tasks_back += 1
+            self.heap_back += task.heap
+            self.dependencies_back += task.dependencies
         return {
-            "task_window_start": back,
-            "task_window_end": len(self.tasks),
-            "heap_start": heap,
+            "task_window_start": self.tasks_back,
+            "task_window_end": self.tasks,
+            "heap_start": self.heap_back,
             "heap_end": self.heap,
-            "dep_pool_start": _FIRST_DEPENDENCY + dependencies,
+            "dep_pool_start": _FIRST_DEPENDENCY + self.dependencies_back,
             "dep_pool_end": _FIRST_DEPENDENCY + self.dependencies,
         }
+
+
+class _TensorMap:
+    """Entries of the tensor map by task; those of a task that gave its slot back are gone."""
+
+    def __init__(self, log: TaskLog | None, held: list[_Held]):
+        self._edges = iter(log.scopes if log is not None else ())
+        self._held = held
+        self._live: Counter[int] = Counter()
+
+    def next_edge(self, now_ps: int) -> tuple[str, int]:
+        """(site, entries) of the next begin or end; without a log nothing is known of either."""
+        edge = next(self._edges, None)
+        if edge is None:
+            return OUTERMOST, 0
+        self._live = self._live + edge.inserted - edge.removed
+        for task in [task for task in self._live if self._held[task].is_back(now_ps)]:
+            del self._live[task]
+        return f"{Path(edge.file).name}:{edge.line}" if edge.file else OUTERMOST, self._live.total()
 
 
 def write_scope_stats(launched: Launched, folder: Path) -> Path:
@@ -108,38 +141,25 @@ def _per_ring(size: RingSize, default: int) -> list[int]:
 def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
     from pypto.sim.recording import ALLOC, SCOPE_BEGIN, SCOPE_END, SUBMIT
 
-    recording, log = launched.known_recording, launched.log
-    times = _times(launched)
-    held = times.held
-    sites = _sites(log)
+    recording, times = launched.known_recording, _times(launched)
+    tensor_map = _TensorMap(launched.log, times.held)
     rings = [_Ring() for _ in range(RINGS)]
 
-    def edge(phase: str, depth: int, site: str, now_ps: int, modifiers: tuple[int, ...]) -> dict[str, Any]:
+    def edge(phase: str, depth: int, site: str, now_ps: int, entries: int) -> dict[str, Any]:
         ring = min(depth, RINGS - 1)
-        live = sum((back := held[task].given_back_ps) is None or back > now_ps for task in modifiers)
         place = {"site": site, "phase": phase, "depth": depth, "ring": ring}
-        return {**place, **rings[ring].positions(now_ps), "tensormap": live}
+        return {**place, **rings[ring].positions(now_ps), "tensormap": entries}
 
-    yield edge("begin", 0, OUTERMOST, begin_ps(launched), ())
+    yield edge("begin", 0, OUTERMOST, begin_ps(launched), 0)
     for (kind, first, second, _), now_ps in zip(recording.events.tolist(), times.events_ps):
         if kind == SUBMIT:
-            ring = rings[min(int(recording.task_scope[first]), RINGS - 1)]
-            ring.tasks.append(held[first])
-            ring.dependencies += held[first].dependencies
+            rings[min(int(recording.task_scope[first]), RINGS - 1)].submit(times.held[first])
         elif kind == ALLOC:
             rings[second].heap += first
         elif kind in (SCOPE_BEGIN, SCOPE_END):
-            site, modifiers = next(sites)
-            yield edge("begin" if kind == SCOPE_BEGIN else "end", first, site, now_ps, modifiers)
-    yield edge("end", 0, OUTERMOST, times.ended_ps, log.last_modifiers if log else ())
-
-
-def _sites(log: TaskLog | None) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Place and tensor map of every begin and end of a scope; nothing is known of them without a log."""
-    for scope in log.scopes if log is not None else ():
-        yield f"{Path(scope.file).name}:{scope.line}" if scope.file else OUTERMOST, scope.modifiers
-    while log is None:
-        yield OUTERMOST, ()
+            site, entries = tensor_map.next_edge(now_ps)
+            yield edge("begin" if kind == SCOPE_BEGIN else "end", first, site, now_ps, entries)
+    yield edge("end", 0, OUTERMOST, times.ended_ps, tensor_map.next_edge(times.ended_ps)[1])
 
 
 def _times(launched: Launched) -> _Times:
