@@ -280,7 +280,10 @@ def test_scopes_hold_what_was_submitted_in_them(tmp_path):
         ("begin", 0, 0), ("begin", 1, 1), ("end", 1, 1), ("end", 0, 0),
     ]
     assert begin["site"] == end["site"] == "(unknown):0"
-    assert opened["site"].startswith("test_dfx_tasks.py:")
+    text = Path(__file__).read_text().splitlines()
+    file, line = opened["site"].split(":")
+    assert file == Path(__file__).name and "with pl.scope():" in text[int(line) - 1]
+    assert closed["site"] == opened["site"]
     tensor = 64 * 64 * 4
     assert (opened["task_window_end"], opened["heap_end"], opened["dep_pool_end"]) == (0, 0, 1)
     assert (closed["task_window_start"], closed["task_window_end"]) == (0, 2), "an open scope keeps its tasks"

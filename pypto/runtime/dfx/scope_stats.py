@@ -144,6 +144,7 @@ def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
     recording, times = launched.known_recording, _times(launched)
     tensor_map = _TensorMap(launched.log, times.held)
     rings = [_Ring() for _ in range(RINGS)]
+    open_sites: list[str] = []
 
     def edge(phase: str, depth: int, site: str, now_ps: int, entries: int) -> dict[str, Any]:
         ring = min(depth, RINGS - 1)
@@ -156,9 +157,13 @@ def _edges(launched: Launched) -> Iterator[dict[str, Any]]:
             rings[min(int(recording.task_scope[first]), RINGS - 1)].submit(times.held[first])
         elif kind == ALLOC:
             rings[second].heap += first
-        elif kind in (SCOPE_BEGIN, SCOPE_END):
+        elif kind == SCOPE_BEGIN:
             site, entries = tensor_map.next_edge(now_ps)
-            yield edge("begin" if kind == SCOPE_BEGIN else "end", first, site, now_ps, entries)
+            open_sites.append(site)
+            yield edge("begin", first, site, now_ps, entries)
+        elif kind == SCOPE_END:
+            entries = tensor_map.next_edge(now_ps)[1]
+            yield edge("end", first, open_sites.pop(), now_ps, entries)
     yield edge("end", 0, OUTERMOST, times.ended_ps, tensor_map.next_edge(times.ended_ps)[1])
 
 
