@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
 from typing import Any, Literal
 
@@ -171,7 +172,7 @@ def read_chip_records(path: str | Path) -> ChipRecords:
         return records_of(raw)
     except ChipRecordsError as error:
         raise ChipRecordsError(f"{path}: {error}") from None
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ChipRecordsError(f"{path}: a record does not have the shape of profiling.md 5.2: {error!r}") from None
 
 
@@ -206,6 +207,9 @@ def _timestamps(raw: Mapping[str, Any]) -> Iterator[int]:
 def _assemble(raw: Mapping[str, Any], level: int, frequency: int, clock: Alignment, *, host: bool) -> ChipRecords:
     metadata = raw["metadata"]
     types = list(metadata.get("core_types", ()))
+    for core, kind in enumerate(types):
+        if kind not in ("aic", "aiv"):
+            raise ChipRecordsError(f"metadata.core_types[{core}] is {kind!r}: expected 'aic' or 'aiv'")
     tasks, unmatched = _tasks(raw, level, types, clock)
     device_submits = raw.get("aicpu_orchestrator_phases")
     return ChipRecords(
@@ -223,7 +227,7 @@ def _assemble(raw: Mapping[str, Any], level: int, frequency: int, clock: Alignme
             for u in raw.get("host_device_uploads", ())
         ],
         orchestrator="host" if host else "aicpu" if device_submits else None,
-        core_to_thread=list(metadata.get("core_to_thread", ())),
+        core_to_thread=list(map(index, metadata.get("core_to_thread", ()))),
         unmatched=unmatched,
         timeline=clock.metadata if host else None,
         receive_recorded=all(len(row) > 5 for row in raw.get("aicore_tasks", ())),
@@ -234,7 +238,7 @@ def _tasks(
     raw: Mapping[str, Any], level: int, types: Sequence[CoreType], clock: Alignment
 ) -> tuple[list[ChipTask], int]:
     def task(row: Sequence[int], dispatch: int | None, finish: int | None) -> ChipTask:
-        core, token, register, start, end = row[:5]
+        core, token, register, start, end = map(index, row[:5])
         receive = start - (row[5] if len(row) > 5 else 0)
         kind: CoreType = types[core] if core < len(types) else "aiv"
         times = (clock.device_ns(receive), clock.device_ns(start), clock.device_ns(end))
@@ -255,25 +259,36 @@ def _tasks(
 
 
 def _phase(thread: int, raw: Mapping[str, Any], clock: Alignment) -> SchedulerPhase:
+    if not isinstance(raw["kind"], str):
+        raise TypeError(f"kind {raw['kind']!r}")
     return SchedulerPhase(
         thread,
         raw["kind"],
         clock.device_ns(raw["start_cycles"]),
         clock.device_ns(raw["end_cycles"]),
-        raw.get("loop_iter", 0),
-        raw.get("tasks_processed", 0),
-        raw.get("pop_hit"),
-        raw.get("pop_miss"),
-        raw.get("task_id"),
-        tuple(raw.get("shared_at_start", (0, 0, 0))),
-        tuple(raw.get("shared_at_end", (0, 0, 0))),
+        index(raw.get("loop_iter", 0)),
+        index(raw.get("tasks_processed", 0)),
+        _optional(raw, "pop_hit"),
+        _optional(raw, "pop_miss"),
+        _optional(raw, "task_id"),
+        tuple(map(index, raw.get("shared_at_start", (0, 0, 0)))),
+        tuple(map(index, raw.get("shared_at_end", (0, 0, 0)))),
     )
+
+
+def _optional(raw: Mapping[str, Any], key: str) -> int | None:
+    value = raw.get(key)
+    return None if value is None else index(value)
 
 
 def _submits(threads: Sequence[Sequence[Mapping[str, Any]]], clock: Alignment) -> list[Submit]:
     return [
         Submit(
-            lane, s["submit_idx"], s["task_id"], clock.device_ns(s["start_cycles"]), clock.device_ns(s["end_cycles"])
+            lane,
+            s["submit_idx"],
+            index(s["task_id"]),
+            clock.device_ns(s["start_cycles"]),
+            clock.device_ns(s["end_cycles"]),
         )
         for lane, thread in enumerate(threads)
         for s in thread
@@ -282,7 +297,13 @@ def _submits(threads: Sequence[Sequence[Mapping[str, Any]]], clock: Alignment) -
 
 def _host_submits(raw: Mapping[str, Any], clock: Alignment) -> list[Submit]:
     submits = [
-        Submit(lane, s["submit_idx"], s["task_id"], clock.host_ns(s["start_host_ns"]), clock.host_ns(s["end_host_ns"]))
+        Submit(
+            lane,
+            s["submit_idx"],
+            index(s["task_id"]),
+            clock.host_ns(s["start_host_ns"]),
+            clock.host_ns(s["end_host_ns"]),
+        )
         for lane, thread in enumerate(raw.get("host_orchestrator_phases", ()))
         for s in thread
     ]

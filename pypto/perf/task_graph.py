@@ -7,6 +7,7 @@ import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -110,19 +111,20 @@ def read_task_graph(path: str | Path) -> TaskGraph:
         edges = [_edge(entry) for entry in raw["edges"]]
         tensors = raw.get("tensors", ())
         buffers = {int(t["tensor_id"]): (int(t["buffer_addr"]), int(t["buffer_numel"])) for t in tensors}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TaskGraphError(f"{path}: not a task graph (an object with tasks and edges): {error!r}") from None
     return TaskGraph({task.task_id: task for task in tasks}, edges, len(tensors), buffers)
 
 
 def _task(entry: Mapping[str, Any]) -> GraphTask:
-    kernels = tuple(entry.get("kernel_ids", (-1, -1, -1)))
+    kernels = tuple(map(index, entry.get("kernel_ids", (-1, -1, -1))))
     arguments = tuple(map(_argument, entry.get("args", ())))
-    return GraphTask(int(entry["task_id"]), kernels, entry.get("block_num", 1), entry.get("scope", "auto"), arguments)
+    blocks = index(entry.get("block_num", 1))
+    return GraphTask(int(entry["task_id"]), kernels, blocks, entry.get("scope", "auto"), arguments)
 
 
 def _argument(entry: Mapping[str, Any]) -> GraphArgument:
-    shape, strides = tuple(entry.get("shape", ())), tuple(entry.get("strides", ()))
+    shape, strides = tuple(map(index, entry.get("shape", ()))), tuple(map(index, entry.get("strides", ())))
     return GraphArgument(entry["type"], _tensor_id(entry), shape, int(entry.get("start_offset", 0)), strides)
 
 
