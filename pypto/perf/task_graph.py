@@ -146,13 +146,29 @@ def read_kernel_names(path: str | Path) -> dict[int, str]:
     path = Path(path)
     try:
         if path.suffix == ".py":
-            kernels = runpy.run_path(str(path))["KERNELS"]
-            return {entry["func_id"]: entry["name"] for entry in kernels if "func_id" in entry and "name" in entry}
-        return {int(key): name for key, name in json.loads(path.read_text())["callable_id_to_name"].items()}
+            kernels = _run(path)["KERNELS"]
+            return {
+                index(entry["func_id"]): str(entry["name"])
+                for entry in kernels
+                if "func_id" in entry and "name" in entry
+            }
+        return {int(key): str(name) for key, name in json.loads(path.read_text())["callable_id_to_name"].items()}
+    except TaskGraphError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TaskGraphError(
             f"{path}: no kernel names (callable_id_to_name, or KERNELS in Python): {error!r}"
         ) from None
+
+
+def _run(path: Path) -> dict[str, Any]:
+    """Names that a Python file defines; whatever it raises, it is the file that cannot be used."""
+    try:
+        return runpy.run_path(str(path))
+    except OSError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise TaskGraphError(f"{path}: it does not run: {error!r}; give the names as JSON with --func-names") from None
 
 
 def sibling_name_map(directory: Path) -> tuple[Path | None, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from pypto.perf.chip_records import ChipRecordsError, records_of
 from pypto.perf.cli import main
+from pypto.perf.task_graph import TaskGraphError, read_kernel_names
 
 SAMPLES = Path(__file__).parent / "samples"
 FILES = ("chip_swimlane_records.json", "deps.json")
@@ -76,3 +78,23 @@ def test_a_wrong_block_is_named_with_its_file(name: str, tmp_path: Path, capsys:
 def test_an_unknown_kind_of_core_is_refused() -> None:
     with pytest.raises(ChipRecordsError, match=r"core_types\[1\] is 'gpu': expected 'aic' or 'aiv'"):
         records_of(damaged(FILES[0], ("metadata", "core_types", 1), "gpu"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import no_such_module\n", "it does not run: ModuleNotFoundError"),
+        ("raise SystemExit(3)\n", "it does not run: SystemExit(3)"),
+        ("NAMES = []\n", "no kernel names"),
+        ("KERNELS = [{'func_id': 'x', 'name': 'add'}]\n", "no kernel names"),
+    ],
+)
+def test_a_kernel_config_that_cannot_be_used_is_named(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "kernel_config.py").write_text(text)
+    with pytest.raises(TaskGraphError, match=re.escape(f"kernel_config.py: {message}")):
+        read_kernel_names(tmp_path / "kernel_config.py")
+
+
+def test_names_that_are_no_text_are_shown_as_such(tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text('{"callable_id_to_name": {"0": 5, "1": null}}')
+    assert read_kernel_names(tmp_path / "names.json") == {0: "5", 1: "None"}
