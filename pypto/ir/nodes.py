@@ -259,6 +259,7 @@ class Stmt:
     """Base of all statements."""
 
     span: Span
+    comments: tuple[str, ...]
 
 
 @dataclass(eq=True)
@@ -266,7 +267,7 @@ class Assign(Stmt):
     target: Var
     value: Expr
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
-    comments: tuple[str, ...] = field(default=(), compare=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
@@ -276,6 +277,7 @@ class TupleAssign(Stmt):
     targets: tuple[Any, ...]
     value: Expr
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
@@ -284,6 +286,7 @@ class Evaluate(Stmt):
 
     value: Expr
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
@@ -299,6 +302,7 @@ class For(Stmt):
     stage: int = 1
     attrs: dict[str, Any] = field(default_factory=dict)
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
@@ -308,6 +312,7 @@ class While(Stmt):
     condition: Expr
     body: list[Stmt]
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
@@ -316,22 +321,26 @@ class If(Stmt):
     then_body: list[Stmt]
     else_body: list[Stmt] = field(default_factory=list)
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
 class Return(Stmt):
     values: tuple[Expr, ...]
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
 class Break(Stmt):
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
 class Continue(Stmt):
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
@@ -349,6 +358,7 @@ class Scope(Stmt):
     var: Var | None = None
     task: Var | None = None
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 # --- functions and programs ---

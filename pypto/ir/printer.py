@@ -300,7 +300,10 @@ class Printer:
     # --- statements ---
 
     def body(self, statements: list[ir.Stmt], pad: str) -> list[str]:
-        lines = [line for s in statements for line in self.statement(s, pad)]
+        lines = []
+        for s in statements:
+            lines += [f"{pad}# {text}".rstrip() for text in s.comments]
+            lines += self.statement(s, pad)
         return lines or [f"{pad}pass"]
 
     def statement(self, stmt: ir.Stmt, pad: str) -> list[str]:

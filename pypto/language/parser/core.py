@@ -70,6 +70,7 @@ class ParserState(ABC):  # noqa: B024 - its parts declare the abstract methods
         self.loops: list[str] = []  # kinds of the open loops and scopes, innermost last
         self.scopes: list[ir.Scope] = []
         self._stores: dict[int, dict[str, int]] = {}
+        self.commented: dict[int, int] = {}  # source -> line up to which its comments have been taken
         self.splices: list[str] = []  # names of the inline functions being expanded
 
     # --- output ---

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
+import warnings
 from abc import abstractmethod
 from typing import Any
 
@@ -13,7 +15,7 @@ from pypto.ir.enums import ParamDirection, SplitMode
 from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.calls import Calls, attribute_chain, with_type
-from pypto.language.parser.source import without_docstring
+from pypto.language.parser.comments import comments_of
 from pypto.language.typing import MemRef
 
 REJECTED_STATEMENTS: dict[type[ast.stmt], str] = {
@@ -44,14 +46,50 @@ class Statements(Calls):
 
     def statements(self, body: list[ast.stmt]) -> None:
         """Parse a block into the current output block."""
-        for node in without_docstring(body):
-            for kind, message in REJECTED_STATEMENTS.items():
-                if isinstance(node, kind):
-                    self.unsupported(message, node)
-            method = getattr(self, f"_stmt_{type(node).__name__}", None)
-            if method is None:
-                self.unsupported(f"{type(node).__name__} statements are not part of the language", node)
-            method(node)
+        pending: list[str] = []
+        for node in body:
+            pending += self._comments_before(node)
+            text = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+            if isinstance(text, str):
+                pending += inspect.cleandoc(text).splitlines()
+                continue
+            block, emitted = self.block, len(self.block)
+            self._statement(node)
+            if pending and len(block) > emitted:
+                block[emitted].comments = (*pending, *block[emitted].comments)
+                pending = []
+        self._warn_of_dropped(body[-1])
+
+    def _statement(self, node: ast.stmt) -> None:
+        for kind, message in REJECTED_STATEMENTS.items():
+            if isinstance(node, kind):
+                self.unsupported(message, node)
+        method = getattr(self, f"_stmt_{type(node).__name__}", None)
+        if method is None:
+            self.unsupported(f"{type(node).__name__} statements are not part of the language", node)
+        method(node)
+
+    def _comments_before(self, node: ast.stmt) -> list[str]:
+        """Comment lines between what was parsed before and ``node``."""
+        start = max(self.commented.get(id(self.source), 0), self.source.tree.lineno)
+        self.commented[id(self.source)] = max(start, node.lineno)
+        return [c.text for c in comments_of(self.source.text) if start < c.line < node.lineno]
+
+    def _warn_of_dropped(self, last: ast.stmt) -> None:
+        """``UserWarning`` for comments behind the last statement of a block, which have nothing to stand before."""
+        behind = [
+            c
+            for c in comments_of(self.source.text)
+            if c.code_line == last.end_lineno and c.line > c.code_line and c.column >= last.col_offset
+        ]
+        if behind:
+            self.commented[id(self.source)] = max(self.commented.get(id(self.source), 0), behind[-1].line)
+            warnings.warn_explicit(
+                "a comment at the end of a block has no statement to stand before: it is not in the printed program",
+                UserWarning,
+                self.source.filename,
+                behind[0].line + self.source.first_line - 1,
+            )
 
     def _stmt_Pass(self, node: ast.Pass) -> None:
         return
