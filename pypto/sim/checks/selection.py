@@ -16,7 +16,7 @@ Kind = Literal[
 ]  # fmt: skip
 KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
 CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
-ON_REQUEST: Final = frozenset(())
+ON_REQUEST: Final[frozenset[str]] = frozenset()
 _ORDER: Final = frozenset(
     ("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction")
 )

@@ -78,12 +78,5 @@ def test_the_pytest_plugin(tmp_path, rows, outcome):
     body = _SCRIPT.replace("ROWS", str(rows)).replace("half(torch", "def test_it():\n    half(torch")
     (tmp_path / "test_it.py").write_text(body)
     command = [sys.executable, "-m", "pytest", "-q", "--pypto-checks=all", "-p", "no:cacheprovider", str(tmp_path)]
-    if (
-        "pypto_checks"
-        not in subprocess.run(
-            [sys.executable, "-m", "pytest", "--help"], cwd=tmp_path, capture_output=True, text=True
-        ).stdout
-    ):
-        command[3:3] = ["-p", "pypto.testing.checks_plugin"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert outcome in done.stdout, done.stdout
