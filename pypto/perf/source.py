@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import re
 import sys
@@ -94,13 +96,25 @@ def _is_path(source: Source) -> bool:
 def _opened(source: Source) -> Iterator[IO[bytes] | IO[str]]:
     if _is_path(source):
         with Path(source).open("rb") as file:  # type: ignore[arg-type]
-            yield file
+            yield _decoded(file)
     elif hasattr(source, "read"):
         yield source  # type: ignore[misc]
     else:
         raise TypeError(
             f"cannot read markers from {type(source).__name__}: expected text, bytes, a path or an open file"
         )
+
+
+def _decoded(file: io.BufferedReader) -> IO[bytes] | IO[str]:
+    """The contents of a compressed (gzip) or UTF-16 file as they were written."""
+    start = file.peek(2)[:2]
+    if start == b"\x1f\x8b":
+        import gzip
+
+        return gzip.open(file)  # type: ignore[return-value]
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return io.TextIOWrapper(file, "utf-16", errors="replace")
+    return file
 
 
 def _blocks(source: Source, size: int) -> Iterator[bytes]:
