@@ -14,7 +14,7 @@ from pypto.runtime.distributed_worker import DistributedWorker
 from pypto.runtime.log_config import configure_log, current_level
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.stderr_capture import capture_stderr
-from pypto.runtime.task_names import task_names
+from pypto.runtime.task_names import rank_task_names
 
 
 def benchmark_ranks(
@@ -38,7 +38,7 @@ def benchmark_ranks(
         rounds=rounds,
         warmup=warmup,
         distributed=True,
-        task_names=task_names(),
+        task_names=rank_task_names(),
         simulation_wall_us=walls_us[warmup:],
     )
     if not stats.host_wall_us:

@@ -125,8 +125,7 @@ def _hids(tasks: Sequence[ChipTask], platform: Platform) -> tuple[str, ...]:
     from pypto.runtime import task_names
 
     order = {name: index for index, name in enumerate(sorted({task.name for task in tasks}))}
-    for name, index in order.items():
-        task_names.remember(f"{index:x}", name)
+    task_names.remember_places({f"{index:x}": name for name, index in order.items()})
     return tuple(f"{order[task.name]:x}" for task in tasks)
 
 

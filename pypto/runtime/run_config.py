@@ -155,7 +155,7 @@ class RunConfig:
             _one_of("checks", self.checks, ("none", "cheap", "all"))
         _one_of("checks_mode", self.checks_mode, ("raise", "collect"))
         _one_of("poison", self.poison, ("nan", "pattern", "zero"))
-        for name, least in (("threads", 1), ("jitter_seed", 0), ("aicpu_thread_num", 0)):
+        for name, least in (("threads", 1), ("jitter_seed", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
                 raise ValueError(f"{name} must be None or an int >= {least}, got {value!r}")

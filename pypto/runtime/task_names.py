@@ -11,6 +11,7 @@ FNV_PRIME: Final = 0x100000001B3
 _MASK: Final = (1 << 64) - 1
 
 _names: dict[str, str] = {}
+_places: dict[str, str] = {}
 
 
 def fnv1a_64(data: bytes) -> int:
@@ -34,3 +35,14 @@ def remember(hid: str, name: str) -> None:
 def task_names() -> Mapping[str, str]:
     """``hid`` → name of every callable assembled so far."""
     return MappingProxyType(_names)
+
+
+def remember_places(names: Mapping[str, str]) -> None:
+    """Note the chip programs of the ranks just started, which carry their place as identity without a device clock."""
+    _places.clear()
+    _places.update(names)
+
+
+def rank_task_names() -> Mapping[str, str]:
+    """As :func:`task_names`, with the places of the ranks started last; on one chip those numbers mean nothing."""
+    return {**_names, **_places}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pypto.perf import BenchmarkStats, read_strace
-from pypto.runtime import ChipWorker, RunConfig, configure_log
+from pypto.runtime import ChipWorker, RunConfig, configure_log, markers
 from pypto.runtime.host_model import host_model
 from pypto.runtime.spans import DEVICE_WALL
 from pypto.sim import OutOfBoundsError
@@ -23,6 +23,7 @@ NBYTES = ROWS * COLS * 4
 def markers_of(capfd, config=CLOCKED) -> Iterator[tuple[ChipWorker, list[str]]]:
     """An open worker, and a list that holds the lines written until the block ends."""
     configure_log("timing")
+    markers.start_log()
     lines: list[str] = []
     capfd.readouterr()
     with ChipWorker(config) as worker:
