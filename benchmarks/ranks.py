@@ -39,7 +39,7 @@ def copies(x: pl.Tensor[[NR, 1, 64], pl.FP32], y: pl.Out[pl.Tensor[[NR, 1, 64], 
         copy(x[r], y[r], device=r)
 
 
-def measure(ranks: int, platform: str) -> tuple[float, float]:
+def times(ranks: int, platform: str) -> tuple[float, float]:
     """Seconds to open a worker, and the median of the milliseconds per rank of a run."""
     x, y = torch.randn(ranks, 1, 64).share_memory_(), torch.zeros(ranks, 1, 64).share_memory_()
     config = RunConfig(platform=platform, distributed_config=DistributedConfig(list(range(ranks))))
@@ -56,12 +56,23 @@ def measure(ranks: int, platform: str) -> tuple[float, float]:
     return opened_s, statistics.median(runs)
 
 
+def measure(counts: tuple[int, ...] = (2, 8)) -> list[dict[str, Any]]:
+    """Rows of ``python -m benchmarks``."""
+    configure_log("error")
+    rows = []
+    for platform in ("a2a3sim", "a2a3"):
+        for ranks in counts:
+            opened_s, run_ms = times(ranks, platform)
+            rows.append({"platform": platform, "ranks": ranks, "open s": opened_s, "run ms per rank": run_ms})
+    return rows
+
+
 def main(counts: list[int]) -> None:
     """One line per platform and number of ranks."""
     configure_log("error")
     for platform in ("a2a3sim", "a2a3"):
         for ranks in counts:
-            opened_s, run_ms = measure(ranks, platform)
+            opened_s, run_ms = times(ranks, platform)
             print(f"{platform:8} {ranks:3} ranks: open {opened_s:6.3f} s, run {run_ms:6.3f} ms per rank")
 
 
