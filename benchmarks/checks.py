@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks._programs import STRIP, best_s, load, strips_orchestration
 
 REPEATS = 7
 TASKS = 10_000
@@ -69,52 +69,6 @@ _GEMM_MAIN = """orchestration @main {
   submit %t, @gemm, [%a, %b, %c], [], [1, 1, 3]
 }
 """
-_STRIP = """kernel @strip aiv {
-  param %x : tensor<8x64xfp32> inout
-  tile %t : vec<8x64xfp32> at 0
-  tload %t, %x, [0, 0], [8, 64], [8, 64]
-  tadds %t, %t, 1.0
-  tstore %x, %t, [0, 0], [8, 64], [8, 64]
-}
-"""
-_STRIP_MAIN = f"""orchestration @main {{
-  param %x : tensor<{8 * TASKS}x64xfp32> inout
-  tensor %v : 2 x fp32
-  scope
-  for %i = 0 to {TASKS} {{
-    smul.index %row, %i, 8
-    view %v, %x, [%row, 0], [8, 64], []
-    submit %t, @strip, [%v], [], [4]
-  }}
-  endscope
-}}
-"""
-
-
-def _best_s(run: Callable[[], Any], repeats: int) -> float:
-    """Shortest of ``repeats`` runs, in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def _program(folder: Path, name: str, core: str, kernel: str, main: str) -> Any:
-    from pypto.sim.program import load_program
-
-    (folder / f"kernels/{core}").mkdir(parents=True)
-    (folder / "orchestration").mkdir()
-    (folder / f"kernels/{core}/{name}.pto").write_text(kernel)
-    (folder / "orchestration/main.orch").write_text(main)
-    (folder / "kernel_config.py").write_text(
-        'RUNTIME_CONFIG = {"runtime": "tensormap_and_ringbuffer", "aicpu_thread_num": 0}\n'
-        'ORCHESTRATION = {"source": "orchestration/main.orch", "function_name": "aicpu_orchestration_entry"}\n'
-        f'KERNELS = [{{"func_id": 0, "name": "{name}", "source": "kernels/{core}/{name}.pto", '
-        f'"core_type": "{core}"}}]\n'
-    )
-    return load_program(folder)
 
 
 def _arguments(arrays: dict[str, tuple[np.ndarray, str]]) -> list[Any]:
@@ -139,7 +93,7 @@ def _cases() -> list[tuple[str, str, str, str, str, dict[str, tuple[np.ndarray, 
             "matmul 128 x 512 x 128", "gemm", "aic", _GEMM, _GEMM_MAIN,
             {"a": (a, "fp16"), "b": (b, "fp16"), "c": (np.zeros((128, 128), np.float32), "fp32")},
         ),
-        (f"{TASKS} tasks on strips", "strip", "aiv", _STRIP, _STRIP_MAIN, {"x": (strips, "fp32")}),
+        (f"{TASKS} tasks on strips", "strip", "aiv", STRIP, strips_orchestration(TASKS), {"x": (strips, "fp32")}),
     ]  # fmt: skip
 
 
@@ -150,14 +104,14 @@ def measure() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for title, name, core, kernel, main, arrays in _cases():
         with tempfile.TemporaryDirectory() as folder:
-            program, arguments = _program(Path(folder), name, core, kernel, main), _arguments(arrays)
+            program, arguments = load(Path(folder), name, core, kernel, main), _arguments(arrays)
         plain = 0.0
         for asked in ("none", "cheap", "all"):
             checks = Checks.of(asked)
 
             run = partial(program.execute, arguments, record=True, threads=1, platform="a2a3", checks=checks)
             run()
-            took = _best_s(run, 2 if TASKS > 1000 and name == "strip" else REPEATS)
+            took = best_s(run, 2 if TASKS > 1000 and name == "strip" else REPEATS)
             plain = plain or took
             rows.append({"launch": title, "checks": asked, "ms": 1e3 * took, "times": took / plain})
     return rows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks._programs import STRIP, best_s, load, strips_orchestration
 
 INSTRUCTIONS = 200_000
 TASKS = 1_000
@@ -35,49 +36,6 @@ _ADD_MAIN = """orchestration @main {
   endscope
 }
 """
-_TINY = """kernel @tiny aiv {
-  param %x : tensor<8x64xfp32> inout
-  tile %t : vec<8x64xfp32> at 0
-  tload %t, %x, [0, 0], [8, 64], [8, 64]
-  tadds %t, %t, 1.0
-  tstore %x, %t, [0, 0], [8, 64], [8, 64]
-}
-"""
-_TINY_MAIN = f"""orchestration @main {{
-  param %x : tensor<{8 * TASKS}x64xfp32> inout
-  tensor %v : 2 x fp32
-  scope
-  for %i = 0 to {TASKS} {{
-    smul.index %row, %i, 8
-    view %v, %x, [%row, 0], [8, 64], []
-    submit %t, @tiny, [%v], [], [4]
-  }}
-  endscope
-}}
-"""
-
-
-def _best_s(run: Callable[[], Any], repeats: int) -> float:
-    """Shortest of ``repeats`` runs: what the code costs when nothing else wants the processor."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def _load(directory: Path, main: str, kernel: str, name: str) -> Any:
-    from pypto.sim.program import load_program
-
-    (directory / "main.orch").write_text(main)
-    (directory / "k.pto").write_text(kernel)
-    (directory / "kernel_config.py").write_text(
-        'RUNTIME_CONFIG = {"runtime": "tensormap_and_ringbuffer", "aicpu_thread_num": 0}\n'
-        'ORCHESTRATION = {"source": "main.orch", "function_name": "aicpu_orchestration_entry"}\n'
-        f'KERNELS = [{{"func_id": 0, "name": "{name}", "source": "k.pto", "core_type": "aiv"}}]\n'
-    )
-    return load_program(directory)
 
 
 def _arguments(*arrays: np.ndarray) -> list[Any]:
@@ -123,7 +81,7 @@ def _dispatch_ns(record: bool) -> float:
         request = np.array(addresses, np.int64)
         run(request.ctypes.data)
 
-    return _best_s(once, 7) / INSTRUCTIONS * 1e9
+    return best_s(once, 7) / INSTRUCTIONS * 1e9
 
 
 def _no_op(words: Any) -> int:
@@ -137,7 +95,7 @@ def _kernels_us(directory: Path) -> float:
     from pypto.sim.memory import Allocations
     from pypto.sim.tasks import parameter_words
 
-    program = _load(directory, _ADD_MAIN, _ADD, "add")
+    program = load(directory, "add", "aiv", _ADD, _ADD_MAIN)
     arrays = [np.ones((128, 128), np.float32) for _ in range(3)]
     words = [w for a in _arguments(*arrays) for w in tensor_descriptor(a.address, a.shape, a.dtype, 0, a.nbytes)]
     kernel = program.kernels["add"]
@@ -161,7 +119,7 @@ def measure() -> list[dict[str, Any]]:
         rows.append(_row(f"tile instruction with a no-op kernel, {label} recording", _dispatch_ns(record), "ns", 50))
     with tempfile.TemporaryDirectory() as folder:
         kernels_us = _kernels_us(Path(folder))
-        program = _load(Path(folder), _ADD_MAIN, _ADD, "add")
+        program = load(Path(folder), "add", "aiv", _ADD, _ADD_MAIN)
         arrays = [np.ones((128, 128), np.float32) for _ in range(3)]
         arguments = _arguments(*arrays)
         for record in (False, True):
@@ -171,12 +129,12 @@ def measure() -> list[dict[str, Any]]:
                 for _ in range(LAUNCHES):
                     program.execute(arguments, record=record)
 
-            cost_us = _best_s(launches, 7) / LAUNCHES * 1e6 - kernels_us
+            cost_us = best_s(launches, 7) / LAUNCHES * 1e6 - kernels_us
             rows.append(_row(f"launch of one kernel beside its kernels, {label} recording", cost_us, "us", 60))
     with tempfile.TemporaryDirectory() as folder:
-        tiny = _load(Path(folder), _TINY_MAIN, _TINY, "tiny")
+        tiny = load(Path(folder), "strip", "aiv", STRIP, strips_orchestration(TASKS))
         tensors = np.zeros((8 * TASKS, 64), np.float32)
-        tasks_ms = _best_s(lambda: tiny.execute(_arguments(tensors), record=True), 7) * 1e3
+        tasks_ms = best_s(lambda: tiny.execute(_arguments(tensors), record=True), 7) * 1e3
         rows.append(_row(f"orchestration of {TASKS} tiny tasks, with recording", tasks_ms, "ms", 30))
     return rows
 
