@@ -1,0 +1,52 @@
+"""Where values lose their meaning: the codes of results whose sources are undefined, infinite or NaN."""
+
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
+
+from __future__ import annotations
+
+from pypto.sim.checks import words as w
+from pypto.sim.checks.rules.tile import valid_cols, valid_rows
+from pypto.sim.checks.shadow import finiteness, is_float, is_undefined, new_origin
+from pypto.sim.kernels.compilation import kernel_code
+from pypto.sim.native import as_pointer
+
+
+@kernel_code
+def name_origin(state, kind, instruction, operand, row, col, tile):
+    rows = cols = 0
+    if tile != 0:
+        rows, cols = valid_rows(tile), valid_cols(tile)
+    return new_origin(
+        as_pointer(state[w.LAUNCH]), kind, state[w.PROGRAM], instruction, operand, row, col, rows, cols,
+        state[w.NODE], state[w.SEAT],
+    )  # fmt: skip
+
+
+@kernel_code
+def used_code(state, instruction, operand, code, row, col, tile):
+    """Code of a value computed from an element with ``code``: raw ones get a name here."""
+    if code == w.UNWRITTEN or code == w.PADDING:
+        return name_origin(state, code, instruction, operand, row, col, tile)
+    return code
+
+
+@kernel_code
+def settle(state, fact, instruction, code, value, dtype, row, col):
+    """Code of a result at address ``value`` whose sources have ``code``."""
+    launch = as_pointer(state[w.LAUNCH])
+    if code != 0 and is_undefined(launch, code):
+        return code
+    if not is_float(dtype):
+        return 0
+    kind = finiteness(value, dtype)
+    if kind == 0:
+        return 0
+    if code >= w.FIRST_ORIGIN or code == w.NOT_A_NUMBER:
+        return code
+    if fact[w.FACT_FLAGS] & w.MAKES_CONSTANTS != 0:
+        return w.INFINITE if kind == 1 else w.NOT_A_NUMBER
+    if kind == 1:
+        if code == w.INFINITE:
+            return code
+        return name_origin(state, w.OVERFLOWED, instruction, 0, row, col, 0)
+    return name_origin(state, w.BECAME_NAN, instruction, 0 if code == 0 else 1, row, col, 0)

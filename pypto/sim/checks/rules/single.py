@@ -1,0 +1,99 @@
+"""Rules of instructions that touch one element, a tile of a queue, or a signal."""
+
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
+
+from __future__ import annotations
+
+from pypto.sim import layout
+from pypto.sim import opcodes as op
+from pypto.sim.checks import words as w
+from pypto.sim.checks.accesses import allocation_of, begin_access, log_element
+from pypto.sim.checks.rules.tile import (
+    code_at,
+    element_size,
+    row_pitch,
+    set_code,
+    set_rest,
+    shadow_of,
+    valid_cols,
+    valid_rows,
+)
+from pypto.sim.checks.rules.transfers import memory_code
+from pypto.sim.checks.shadow import fill, fill_region, is_undefined, new_event
+from pypto.sim.kernels.compilation import kernel_code
+from pypto.sim.native import as_pointer, load_word
+from pypto.sim.scalars import element_bytes
+
+
+@kernel_code
+def _branch(state, instruction, code, row, col, tile, tensor, address):
+    """A scalar register has taken an element with ``code``."""
+    launch = as_pointer(state[w.LAUNCH])
+    if code == 0 or not is_undefined(launch, code):
+        return
+    found = new_event(launch, w.BRANCHED, state[w.PROGRAM], instruction, 0, state[w.NODE], state[w.SEAT])
+    if found == 0:
+        return
+    event = as_pointer(found)
+    event[w.OR_ROW], event[w.OR_COL], event[w.OR_VALUE] = row, col, code
+    event[w.OR_ALLOCATION] = -1
+    if tile != 0:
+        event[w.OR_ROWS], event[w.OR_COLS] = valid_rows(tile), valid_cols(tile)
+    if tensor != 0:
+        event[w.OR_ALLOCATION] = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
+        size = element_bytes(load_word(tensor + 8 * layout.TENSOR_DTYPE))
+        event[w.OR_LOW] = address - allocation_of(state, tensor)[w.GM_BASE]
+        event[w.OR_HIGH] = event[w.OR_LOW] + size
+
+
+@kernel_code
+def follow_tensor_element(state, frame, code, pc, base):
+    tensor = base + 8 * code[pc + 2]
+    instruction, address, size = code[pc + 3], frame[op.ARGUMENTS], frame[op.ARGUMENTS + 2]
+    writes = code[pc] == op.STORE_TENSOR
+    allocation = allocation_of(state, tensor)
+    if state[w.ASKED] & w.UNDEFINED != 0 and allocation[w.GM_SHADOW] != 0:
+        if writes:
+            fill(allocation[w.GM_SHADOW] + address - allocation[w.GM_BASE], size, 0)
+        else:
+            _branch(state, instruction, memory_code(state, allocation, address, size), 0, 0, 0, tensor, address)
+    if allocation[w.GM_TRACKED] != 0:
+        root = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)[w.FACT_ROOT]
+        kind = w.BY_SCALAR | (w.WRITES if writes else 0)
+        log_element(state, tensor, address, size, kind, instruction, root)
+
+
+@kernel_code
+def follow_tile_element(state, frame, code, pc, base):
+    tile = base + 8 * code[pc + 2]
+    row, col = frame[code[pc + 4]], frame[code[pc + 5]]
+    if state[w.ASKED] & w.UNDEFINED == 0:
+        return
+    if code[pc] == op.STORE_TILE:
+        set_code(state, tile, row, col, 0)
+    else:
+        _branch(state, code[pc + 3], code_at(state, tile, row, col), row, col, tile, 0, 0)
+
+
+@kernel_code
+def follow_pop(state, frame, code, pc, base):
+    """A tile from another core: defined where it is valid (a push of undefined elements is found at the push)."""
+    tile = base + 8 * code[pc + 3]
+    if state[w.ASKED] & w.UNDEFINED != 0:
+        rows, cols = valid_rows(tile), valid_cols(tile)
+        fill_region(shadow_of(state, tile), row_pitch(tile), rows, cols * element_size(tile), 0)
+        set_rest(state, tile, rows, cols)
+
+
+@kernel_code
+def follow_signal(state, frame, code, pc):
+    """A notify or a wait that has ended; accesses on its two sides are kept apart."""
+    if state[w.ASKED] & w.ORDER == 0:
+        return
+    state[w.FENCES] += 1
+    kind = w.NOTIFIES if code[pc] == op.NOTIFY else w.WAITED
+    row = begin_access(state, kind, 0, frame[op.ARGUMENTS], frame[op.ARGUMENTS + 1], code[pc + 2], -1)
+    box = as_pointer(row + 8 * w.ACCESS_BOX)
+    box[2], box[3] = frame[op.ARGUMENTS + 2], frame[op.ARGUMENTS + 3]
+    state[w.LOG_USED] += 1
+    state[w.FENCES] += 1
