@@ -44,24 +44,30 @@ def _log(level: LogLevel, text: str) -> None:
 
 
 def log_debug(text: str) -> None:
+    """Write a line at level DEBUG."""
     _log(LogLevel.DEBUG, text)
 
 
 def log_info(text: str) -> None:
+    """Write a line at level INFO."""
     _log(LogLevel.INFO, text)
 
 
 def log_warn(text: str) -> None:
+    """Write a line at level WARN."""
     _log(LogLevel.WARN, text)
 
 
 def log_error(text: str) -> None:
+    """Write a line at level ERROR."""
     _log(LogLevel.ERROR, text)
 
 
 def log_fatal(text: str) -> None:
+    """Write a line at level FATAL."""
     _log(LogLevel.FATAL, text)
 
 
 def log_event(text: str) -> None:
+    """Write a line at level EVENT."""
     _log(LogLevel.EVENT, text)

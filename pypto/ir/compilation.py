@@ -241,6 +241,8 @@ def output_directory(name: str, output_dir: str | os.PathLike[str] | None) -> Pa
     """The build directory: the given one, or a new one under ``$PYPTO_PROG_BUILD_DIR`` (default ``build_output``)."""
     if output_dir is not None:
         path = Path(output_dir)
+        if path.exists() and not path.is_dir():
+            raise NotADirectoryError(f"output_dir {str(path)!r} is a file; name a directory, new or existing")
         path.mkdir(parents=True, exist_ok=True)
         return path.resolve()
     base = Path(os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output")

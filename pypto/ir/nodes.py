@@ -28,6 +28,8 @@ class NoneType(Type):
 
 @dataclass(frozen=True)
 class ScalarType(Type):
+    """A single element or index of one dtype."""
+
     dtype: DataType
 
 
@@ -99,6 +101,8 @@ class ArrayType(Type):
 
 @dataclass(frozen=True)
 class TupleType(Type):
+    """A fixed sequence of values, each of its own type."""
+
     items: tuple[Type, ...]
 
 
@@ -197,6 +201,8 @@ class Cast(Expr):
 
 @dataclass(frozen=True)
 class TupleExpr(Expr):
+    """A tuple built from its items."""
+
     items: tuple[Expr, ...]
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
 
@@ -207,6 +213,8 @@ class TupleExpr(Expr):
 
 @dataclass(frozen=True)
 class TupleItem(Expr):
+    """One item of a tuple, by a constant index."""
+
     value: Expr
     index: int
     type: Type
@@ -264,6 +272,8 @@ class Stmt:
 
 @dataclass(eq=True)
 class Assign(Stmt):
+    """Binds the value of an expression to a variable."""
+
     target: Var
     value: Expr
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
@@ -317,6 +327,8 @@ class While(Stmt):
 
 @dataclass(eq=True)
 class If(Stmt):
+    """Two bodies, of which the condition chooses one."""
+
     condition: Expr
     then_body: list[Stmt]
     else_body: list[Stmt] = field(default_factory=list)
@@ -326,6 +338,8 @@ class If(Stmt):
 
 @dataclass(eq=True)
 class Return(Stmt):
+    """Leaves the function with its results."""
+
     values: tuple[Expr, ...]
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -333,12 +347,16 @@ class Return(Stmt):
 
 @dataclass(eq=True)
 class Break(Stmt):
+    """Leaves the innermost loop."""
+
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(eq=True)
 class Continue(Stmt):
+    """Goes on with the next iteration of the innermost loop."""
+
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
@@ -366,6 +384,8 @@ class Scope(Stmt):
 
 @dataclass(eq=True)
 class Param:
+    """One parameter of a function: name, type and direction."""
+
     name: str
     type: Type
     direction: ParamDirection = ParamDirection.In

@@ -33,6 +33,7 @@ Expansion = tuple[Any, list[ir.Expr]]
 
 @pl.inline
 def meet(signal, row, lane, me, nranks, generation):
+    """Wait until every rank has come to this point: one signal cell per pair of ranks."""
     for peer in pl.range(nranks):
         if peer != me:
             pld.system.notify(signal, peer=peer, offsets=[row + me, lane], value=1, op=pld.NotifyOp.AtomicAdd)
@@ -43,6 +44,7 @@ def meet(signal, row, lane, me, nranks, generation):
 
 @pl.inline
 def settle(signal, row, lane, me, nranks, credits):
+    """Add ``credits`` to this rank's own cell of every peer."""
     for src in pl.range(nranks):
         if src != me:
             pld.system.notify(signal, peer=me, offsets=[row + src, lane], value=credits, op=pld.NotifyOp.AtomicAdd)

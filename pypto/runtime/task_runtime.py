@@ -50,9 +50,11 @@ class Sizing:
 def sizing(config: RunConfig, runtime_config: Mapping[str, Any], platform: Platform) -> Sizing:
     """The sizing of a launch: its configuration, else the environment (rings) or the program (threads), else defaults.
 
-    ``RuntimeError`` for a number of control threads the platform does not have.
+    ``TypeError`` for control threads that are no number, ``RuntimeError`` for more or fewer than the platform has.
     """
     threads = config.aicpu_thread_num or runtime_config.get("aicpu_thread_num") or platform.aicpu_threads
+    if type(threads) is not int:
+        raise TypeError(f"aicpu_thread_num must be an int, got {type(threads).__name__} {threads!r}")
     if not FEWEST_THREADS <= threads <= platform.aicpu_threads:
         raise RuntimeError(
             f"prepare_native_run failed: aicpu_thread_num={threads}, "

@@ -70,6 +70,7 @@ def atomic_set_int32(typingctx: Any, address: Any, value: Any) -> Any:
 
 @kernel_code
 def context_of(frame, tensor):
+    """Number of the communication domain a window belongs to."""
     return frame[tensor + layout.TENSOR_FLAGS] >> CONTEXT_SHIFT
 
 

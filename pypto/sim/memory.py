@@ -18,6 +18,7 @@ RECLAIM_BYTES = 512 << 20
 
 
 def round_up(value: int, unit: int = ALIGNMENT) -> int:
+    """The next multiple of ``unit`` bytes at or above ``value``."""
     return -(-value // unit) * unit
 
 

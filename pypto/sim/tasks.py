@@ -163,5 +163,6 @@ def _words(orchestration: TileProgram, arguments: tuple[tuple[bool, int], ...]) 
 
 
 def parameter_words(bindings: tuple[Binding, ...]) -> Words:
+    """Which words of a task's parameters its bindings fill, in order."""
     words = [np.arange(b.offset, b.offset + (_COPIED if b.is_tensor else 1)) for b in bindings]
     return np.concatenate(words or [np.zeros(0, np.int64)]).astype(np.int64)

@@ -20,6 +20,7 @@ _STRIDES = layout.TENSOR_STRIDES
 
 @kernel_code
 def outside(frame, axis, index, extent):
+    """Record index, extent and axis of an access that leaves its view; returns -1."""
     frame[opcodes.DETAIL], frame[opcodes.DETAIL + 1], frame[opcodes.DETAIL + 2] = index, extent, axis
     return -1
 
@@ -44,6 +45,7 @@ def element_address(frame, code, at, tensor):
 
 @kernel_code
 def tile_address(frame, tile, row, col):
+    """Address of element (row, col) of a tile, or -1 with the detail recorded."""
     rows, cols = frame[tile + layout.TILE_ROWS], frame[tile + layout.TILE_COLS]
     if row < 0 or row >= rows:
         return outside(frame, 0, row, rows)
@@ -94,6 +96,7 @@ def _bits(dtype):
 
 @kernel_code
 def contiguous(frame, tensor):
+    """Whether the elements of a tensor follow each other in row-major order."""
     expected = 1
     for axis in range(frame[tensor + layout.TENSOR_RANK] - 1, -1, -1):
         extent = frame[tensor + _EXTENTS + axis]

@@ -11,6 +11,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer ``--pypto-checks``."""
     group = parser.getgroup("pypto")
     group.addoption(
         "--pypto-checks",

@@ -26,6 +26,12 @@ def test_threads_the_platform_does_not_have(threads):
         sizing(RunConfig(aicpu_thread_num=threads), {}, A2A3)
 
 
+@pytest.mark.parametrize("threads", ["x", 2.0, True])
+def test_control_threads_that_are_no_number(threads):
+    with pytest.raises(TypeError, match=f"aicpu_thread_num must be an int, got {type(threads).__name__}"):
+        sizing(RunConfig(aicpu_thread_num=threads), {}, A2A3)
+
+
 def test_the_configuration_wins_over_the_environment(monkeypatch):
     monkeypatch.setenv("PTO2_RING_HEAP", "2048, 0, 4096, 0")
     monkeypatch.setenv("PTO2_RING_TASK_WINDOW", "8")

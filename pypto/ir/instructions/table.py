@@ -90,6 +90,7 @@ def destination(name: str = "dst", access: Access = "out") -> Operand:
 
 
 def scalar(name: str, like: str = "int") -> Operand:
+    """A scalar operand that is read; ``like`` names its kind."""
     return Operand(name, "scalar", "in", like)
 
 

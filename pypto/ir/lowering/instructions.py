@@ -67,11 +67,15 @@ class TensorRef:
 
 @dataclass(frozen=True)
 class ArrayRef:
+    """An operand that names an array of the kernel."""
+
     name: str
 
 
 @dataclass(frozen=True)
 class KernelRef:
+    """An operand that names a kernel of the program."""
+
     name: str
 
 
@@ -94,6 +98,8 @@ class Instruction:
 
 @dataclass(eq=False)
 class Loop:
+    """``for variable in range(start, stop, step)``; the bounds are registers or integers."""
+
     variable: Register
     start: Any
     stop: Any
@@ -104,6 +110,8 @@ class Loop:
 
 @dataclass(eq=False)
 class WhileLoop:
+    """A loop whose ``head`` computes the condition again before every iteration."""
+
     head: list[Node]
     condition: Any
     body: list[Node]
@@ -112,6 +120,8 @@ class WhileLoop:
 
 @dataclass(eq=False)
 class Branch:
+    """Two bodies, of which the condition chooses one."""
+
     condition: Any
     then_body: list[Node]
     else_body: list[Node]
@@ -120,6 +130,8 @@ class Branch:
 
 @dataclass(eq=False)
 class Jump:
+    """Leaves an iteration, a loop or the kernel."""
+
     kind: str  # break, continue, ret
     span: Span = UNKNOWN_SPAN
 

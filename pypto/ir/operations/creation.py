@@ -25,6 +25,7 @@ def create_tensor(
     manual_dep: bool = False,
     init_value: float | None = None,
 ) -> TensorType:
+    """An uninitialised tensor of ``shape``, or one filled with ``init_value`` (spec ops 2)."""
     if init_value is not None:
         if init_value != init_value or abs(init_value) == float("inf"):
             raise OperandValueError(f"init_value is {init_value}; it must be finite")
@@ -43,6 +44,7 @@ def create_tile(
     *,
     flat_layout: bool | None = None,
 ) -> TileType:
+    """An uninitialised tile of ``shape`` in ``target_memory`` (spec ops 2)."""
     if target_memory in (MemorySpace.LeftScale, MemorySpace.RightScale, MemorySpace.DDR):
         raise OperandValueError(
             f"target_memory is {target_memory.name}; scale buffers are filled with pl.move, GM with pl.create_tensor"
@@ -61,6 +63,7 @@ def create_tile(
 
 
 def create_l1(shape: StaticDims, dtype: DataType, transpose: bool = False) -> TensorType:
+    """An uninitialised tensor of ``shape`` that lives in the L1 buffer (spec ops 2)."""
     return results.tensor(shape, dtype)
 
 
@@ -70,11 +73,13 @@ def _fill_value(value: float, dtype: DataType) -> None:
 
 
 def full_tensor(shape: PositiveDims, dtype: DataType, value: float) -> TensorType:
+    """A tensor of ``shape`` that holds ``value`` everywhere (spec ops 2)."""
     _fill_value(value, dtype)
     return results.tensor(shape, dtype)
 
 
 def full_tile(shape: StaticDims, dtype: DataType, value: float) -> TileType:
+    """A tile of ``shape`` that holds ``value`` everywhere (spec ops 2)."""
     _fill_value(value, dtype)
     return results.tile(shape, dtype)
 
@@ -92,11 +97,13 @@ def _ramp(start: Expr, shape: tuple[Dim, ...], dtype: DataType) -> None:
 
 
 def ramp_tensor(start: Word32, shape: PositiveDims, dtype: DataType = INT32, descending: bool = False) -> TensorType:
+    """A tensor that counts up or down from ``start`` in steps of one (spec ops 2)."""
     _ramp(start, shape, dtype)
     return results.tensor(shape, dtype)
 
 
 def ramp_tile(start: Word32, shape: StaticDims, dtype: DataType = INT32, descending: bool = False) -> TileType:
+    """A tile that counts up or down from ``start`` in steps of one (spec ops 2)."""
     _ramp(start, shape, dtype)
     return results.tile(shape, dtype)
 
@@ -108,6 +115,7 @@ def triangle(
     dtype: DataType = INT32,
     upper: bool = False,
 ) -> TileType:
+    """A mask of ones on one side of ``diagonal`` and zeros elsewhere (spec ops 2)."""
     if dtype not in _TRIANGLE_DTYPES:
         raise OperandValueError(f"dtype is {dtype.constant}; legal: {', '.join(d.constant for d in _TRIANGLE_DTYPES)}")
     if scalar_dtype(diagonal) != INT32:
@@ -145,6 +153,7 @@ def random_tensor(
     key0: Word32, key1: Word32, counter0: Word32, counter1: Word32, counter2: Word32, counter3: Word32,
     shape: PositiveDims, dtype: DataType = UINT32, rounds: int = 10,
 ) -> TensorType:  # fmt: skip
+    """A matrix of counter-based random words from a two-word key and a four-word counter (spec ops 2)."""
     _random(dtype, rounds, (key0, key1, counter0, counter1, counter2, counter3))
     if len(shape) != 2:
         raise OperandValueError(f"shape is {dims.listing(shape)}; two axes are needed")
@@ -155,15 +164,18 @@ def random_tile(
     key0: Word32, key1: Word32, counter0: Word32, counter1: Word32, counter2: Word32, counter3: Word32,
     shape: StaticDims, valid_shape: Dims | None = None, dtype: DataType = UINT32, rounds: int = 10,
 ) -> TileType:  # fmt: skip
+    """A tile of counter-based random words from a two-word key and a four-word counter (spec ops 2)."""
     _random(dtype, rounds, (key0, key1, counter0, counter1, counter2, counter3))
     return _matrix(shape, dtype, valid_shape)
 
 
 def alloc_tile(memory_space: MemorySpace, size: OffsetScalar, *, pinned: bool = False) -> OpaqueType:
+    """Storage of ``size`` bytes in an on-chip memory space; the text form of a placed tile."""
     return OpaqueType("Ptr")
 
 
 def alloc_tensor(memory_space: MemorySpace, size: OffsetScalar) -> OpaqueType:
+    """Storage of ``size`` bytes in global memory; the text form of a placed tensor."""
     return OpaqueType("Ptr")
 
 

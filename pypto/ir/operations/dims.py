@@ -31,10 +31,12 @@ def simplify(value: Dim) -> Dim:
 
 
 def add(left: Dim, right: Dim) -> Dim:
+    """Sum of two extents, folded where both are integers."""
     return _combine("+", left, right, 1)
 
 
 def sub(left: Dim, right: Dim) -> Dim:
+    """Difference of two extents, folded where both are integers."""
     return _combine("-", left, right, -1)
 
 
@@ -64,10 +66,12 @@ def ceil_div(value: Dim, divisor: int) -> Dim:
 
 
 def minimum(left: Dim, right: Dim) -> Dim:
+    """Lesser of two extents, decided at compile time where their order is known."""
     return _select("min", left, right, at_most)
 
 
 def maximum(left: Dim, right: Dim) -> Dim:
+    """Greater of two extents, decided at compile time where their order is known."""
     return _select("max", left, right, lambda a, b: at_most(b, a))
 
 
@@ -99,6 +103,7 @@ def all_equal(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
 
 
 def product(values: Iterable[Dim]) -> Dim:
+    """Product of extents; 1 for none."""
     result: Dim = 1
     for value in values:
         result = mul(result, value)

@@ -146,6 +146,8 @@ class Integers(Kind):
 
 @dataclass(frozen=True)
 class Flag(Kind):
+    """``True`` or ``False``, known when the program is compiled."""
+
     def read(self, value: Any, paired: Type | None) -> Any:
         if isinstance(value, Const) and isinstance(value.value, bool):
             return value.value

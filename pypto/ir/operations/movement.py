@@ -29,6 +29,7 @@ def load(
     target_memory: MemorySpace = MemorySpace.Vec,
     clamp: bool = False,
 ) -> TileType:
+    """A window of a tensor at ``offsets``, as a tile in ``target_memory`` (spec ops 3)."""
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
         raise OperandValueError(f"target_memory is {target_memory.name}; legal: Vec, Mat (pl.move goes on from there)")
     windows.need_offsets(offsets, len(shapes))
@@ -67,6 +68,7 @@ def store(
     *,
     atomic: AtomicType = AtomicType.None_,
 ) -> TensorType:
+    """``output_tensor`` with the valid region of ``tile`` written at ``offsets`` (spec ops 3)."""
     need_atomic(atomic, output_tensor)
     if tile.space not in (None, MemorySpace.Vec, MemorySpace.Acc, MemorySpace.Mat):
         raise OperandValueError(f"a tile in {tile.space.name} cannot be stored; legal: Vec, Acc, Mat")
@@ -98,6 +100,7 @@ def move(
     blayout: TileLayout | None = None,
     slayout: TileLayout | None = None,
 ) -> TileType:
+    """The same elements in another memory space or fractal layout (spec ops 3)."""
     if target_memory in _SCALE_SPACES:
         if len(tile.shape) != 2 or tile.dtype not in (UINT8, FP8E8M0):
             raise OperandValueError(f"{target_memory.name} takes UINT8 or FP8E8M0 with two axes, got a {show(tile)}")
@@ -118,6 +121,7 @@ def move(
 def extract(
     src: TileType, index_row: IndexScalar, index_col: IndexScalar, shape: StaticDims, *, target_memory: MemorySpace
 ) -> TileType:
+    """A block of ``src`` of ``shape`` at (``index_row``, ``index_col``) in another memory space (spec ops 3)."""
     results.need_rank(src, 2, "src")
     if len(shape) != 2:
         raise OperandValueError(f"shape is {dims.listing(shape)}; two axes are needed")
@@ -130,6 +134,7 @@ def extract(
 def assemble_tensor(
     target: TensorType, source: TensorType, offset: Dims, *, atomic: AtomicType = AtomicType.None_
 ) -> TensorType:
+    """``target`` with ``source`` written at ``offset`` (spec ops 3)."""
     need_atomic(atomic, target)
     rank = len(target.shape)
     if len(source.shape) > rank:
@@ -144,6 +149,7 @@ def assemble_tensor(
 
 
 def assemble_tile(target: TileType, source: TileType, offset: Dims) -> TileType:
+    """``target`` with ``source`` written at ``offset``; FP32 narrows to FP16 or BF16 (spec ops 3)."""
     rank = len(target.shape)
     if len(source.shape) != rank:
         raise OperandValueError(f"target has {rank} axes and source {len(source.shape)}")
@@ -195,11 +201,13 @@ def _need_element(source: Shaped, indices: Sequence[Dim], name: str) -> None:
 
 
 def read_tensor(tensor: TensorType, indices: Dims) -> Type:
+    """One element of a tensor as a scalar of its dtype (spec ops 3)."""
     _need_element(tensor, indices, "indices")
     return ScalarType(tensor.dtype)
 
 
 def read_tile(tile: TileType, indices: Dims) -> Type:
+    """One element of a tile as a scalar of its dtype (spec ops 3)."""
     _need_element(tile, indices, "indices")
     return ScalarType(tile.dtype)
 
@@ -215,16 +223,19 @@ def _write(target: Shaped, indices: Sequence[Dim], value: Expr) -> None:
 
 
 def write_tensor(tensor: TensorType, indices: Dims, value: AnyScalar) -> Type:
+    """``tensor`` with one element replaced (spec ops 3)."""
     _write(tensor, indices, value)
     return tensor
 
 
 def write_tile(tile: TileType, indices: Dims, value: AnyScalar) -> Type:
+    """``tile`` with one element replaced (spec ops 3)."""
     _write(tile, indices, value)
     return tile
 
 
 def dim(tensor: TensorType, axis: Axis) -> Type | Expr:
+    """Extent of one axis: a constant where it is static, an INDEX scalar where it is dynamic."""
     extent = tensor.shape[results.axis_of(axis, len(tensor.shape))]
     return Const(extent, INDEX) if isinstance(extent, int) else ScalarType(INDEX)
 
@@ -255,6 +266,7 @@ def gather_row_tile(
     dst: TileType, src: TensorType, dst_offset: Dims, src_offset: Dims, shapes: StaticDims, transpose: bool = False,
     *, valid_shape: Dims | None = None,
 ) -> TileType:  # fmt: skip
+    """``dst`` with rows of the tensor ``src`` copied in (spec ops 3)."""
     if dst.space not in (None, MemorySpace.Mat, MemorySpace.Vec):
         raise OperandValueError(f"dst is in {dst.space.name}; legal: Mat, Vec")
     _gather_row(dst, src, dst_offset, src_offset, shapes, transpose, valid_shape)
@@ -265,6 +277,7 @@ def gather_row_tensor(
     acc: TensorType, src: TensorType, dst_offset: Dims, src_offset: Dims, shapes: StaticDims, transpose: bool = False,
     *, valid_shape: Dims | None = None,
 ) -> TensorType:  # fmt: skip
+    """``acc`` with rows of ``src`` copied in (spec ops 3)."""
     _gather_row(acc, src, dst_offset, src_offset, shapes, transpose, valid_shape)
     return acc
 

@@ -89,12 +89,14 @@ def _need_same_count(source: results.Shaped, shape: Sequence[Dim]) -> None:
 
 
 def reshape_tensor(tensor: TensorType, shape: PositiveDims, valid_shape: Dims | None = None) -> TensorType:
+    """The same elements in row-major order under another shape."""
     _need_same_count(tensor, shape)
     valid = valid_shape if valid_shape is not None else reshaped_valid(tensor.shape, tensor.valid_shape, shape)
     return results.tensor(shape, tensor.dtype, valid)
 
 
 def reshape_tile(tile: TileType, shape: StaticDims) -> TileType:
+    """The same elements in row-major order under another shape."""
     _need_same_count(tile, shape)
     valid = reshaped_valid(tile.shape, tile.valid_shape, shape)
     return results.tile(shape, tile.dtype, tile.space, valid, tile.view.pad if tile.view else None)
@@ -140,11 +142,13 @@ def _surviving_pad(data: results.Shaped) -> int:
 
 
 def reinterpret_tensor(data: TensorType, dtype: DataType, *, shape: PositiveDims | None = None) -> TensorType:
+    """The same bytes read as another dtype; the last axis scales with the element size."""
     made, valid = _reinterpreted(data, dtype, shape)
     return results.tensor(made, dtype, valid, pad=_surviving_pad(data))
 
 
 def reinterpret_tile(data: TileType, dtype: DataType, *, shape: StaticDims | None = None) -> TileType:
+    """The same bytes read as another dtype; the last axis scales with the element size."""
     made, valid = _reinterpreted(data, dtype, shape)
     return results.tile(results.static(made), dtype, data.space, valid, _surviving_pad(data))
 
@@ -156,6 +160,7 @@ def view_tensor(
     *,
     layout: TensorLayout | None = None,
 ) -> TensorType:
+    """The same storage under another shape, valid shape or layout."""
     if shape is None and layout is None:
         raise OperandValueError("needs shape or layout")
     if not {layout or TensorLayout.ND, tensor.layout} <= {TensorLayout.ND, TensorLayout.DN}:

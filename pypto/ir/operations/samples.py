@@ -52,6 +52,7 @@ class Sample:
 
 
 def given(*args: Any, dtype: DataType = FP32, **kwargs: Any) -> Sample:
+    """The arguments of one sample call."""
     return Sample(args, kwargs, dtype)
 
 

@@ -53,6 +53,7 @@ def slice_tensor(
     pad_value: PadChoice | None = None,
     clamp: bool = False,
 ) -> TensorType:
+    """A window of ``shape`` at ``offset``; ``drop_dims`` leaves out axes of extent 1."""
     rank = len(tensor.shape)
     if len(shape) > rank:
         raise OperandValueError(f"the window {dims.listing(shape)} has more axes than the {show(tensor)}")
@@ -84,6 +85,7 @@ def slice_tile(
     drop_dims: Axes | None = None,
     pad_value: PadChoice | None = None,
 ) -> TileType:
+    """A window of ``shape`` at ``offset``; ``drop_dims`` leaves out axes of extent 1."""
     rank = len(tile.shape)
     if len(shape) != rank:
         raise OperandValueError(f"the window {dims.listing(shape)} must have the {rank} axes of the {show(tile)}")

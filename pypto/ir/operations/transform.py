@@ -28,6 +28,7 @@ def _axes(source: results.Shaped, axis1: int, axis2: int) -> tuple[int, int]:
 
 
 def transpose_tensor(tensor: TensorType, axis1: Axis, axis2: Axis) -> TensorType:
+    """A view with two axes exchanged; the last two of an ND tensor give a DN one."""
     first, second = _axes(tensor, axis1, axis2)
     shape, valid = results.swapped(tensor.shape, first, second), results.swapped(tensor.valid_shape, first, second)
     last_two = {first, second} == {len(shape) - 2, len(shape) - 1}
@@ -36,6 +37,7 @@ def transpose_tensor(tensor: TensorType, axis1: Axis, axis2: Axis) -> TensorType
 
 
 def transpose_tile(tile: TileType, axis1: Axis, axis2: Axis, tmp_tile: TileType | None = None) -> TileType:
+    """A copy with two axes exchanged."""
     first, second = _axes(tile, axis1, axis2)
     shape = results.static(results.swapped(tile.shape, first, second))
     return results.tile(shape, tile.dtype, tile.space or MemorySpace.Vec)
@@ -67,6 +69,7 @@ def _transpose_outer(tile: Expr, first: int, second: int, b: Builder) -> Expr:
 
 
 def transpose_view(tile: TileType) -> TileType:
+    """The same storage with the last two axes exchanged and its layouts with them."""
     results.need_rank(tile, 2, "tile", at_least=True)
     last = len(tile.shape) - 1
     valid = results.swapped(tile.valid_shape, last - 1, last)
@@ -90,10 +93,12 @@ def _concat(src0: results.Shaped, src1: results.Shaped) -> results.Shaped:
 
 
 def concat_tensor(src0: TensorType, src1: TensorType) -> Type:
+    """Two operands side by side along the last axis."""
     return _concat(src0, src1)
 
 
 def concat_tile(src0: TileType, src1: TileType) -> Type:
+    """Two operands side by side along the last axis."""
     return _concat(src0, src1)
 
 
@@ -108,11 +113,13 @@ def _need_valid(source: results.Shaped, rows: Dim, cols: Dim) -> None:
 
 
 def set_valid_tensor(tensor: TensorType, valid_rows: IndexScalar, valid_cols: IndexScalar) -> TensorType:
+    """The same storage with another valid region, in rows and columns."""
     _need_valid(tensor, valid_rows, valid_cols)
     return with_valid(tensor, (valid_rows, valid_cols))
 
 
 def set_valid_tile(tile: TileType, valid_rows: IndexScalar, valid_cols: IndexScalar) -> TileType:
+    """The same storage with another valid region, in rows and columns."""
     _need_valid(tile, valid_rows, valid_cols)
     return tile_with_valid(tile, (valid_rows, valid_cols))
 
@@ -123,11 +130,13 @@ def _need_fill(pad_value: PadValue) -> None:
 
 
 def fillpad_tensor(tensor: TensorType, pad_value: PadChoice = PadValue.zero) -> TensorType:
+    """A copy whose elements outside the valid region hold ``pad_value``; all of it is valid."""
     _need_fill(pad_value)
     return results.tensor(tensor.shape, tensor.dtype)
 
 
 def fillpad_tile(tile: TileType, pad_value: PadChoice = PadValue.zero) -> TileType:
+    """A copy whose elements outside the valid region hold ``pad_value``; all of it is valid."""
     _need_fill(pad_value)
     return results.tile(tile.shape, tile.dtype, tile.space or MemorySpace.Vec)
 
@@ -138,12 +147,14 @@ def _need_larger(source: results.Shaped, shape: Sequence[int]) -> None:
 
 
 def fillpad_expand_tensor(tensor: TensorType, shape: StaticDims, pad_value: PadChoice = PadValue.zero) -> TensorType:
+    """A copy of a larger shape whose added elements hold ``pad_value``."""
     _need_fill(pad_value)
     _need_larger(tensor, shape)
     return results.tensor(shape, tensor.dtype)
 
 
 def fillpad_expand_tile(tile: TileType, shape: StaticDims, pad_value: PadChoice = PadValue.zero) -> TileType:
+    """A copy of a larger shape whose added elements hold ``pad_value``."""
     _need_fill(pad_value)
     _need_larger(tile, shape)
     return results.tile(shape, tile.dtype, tile.space or MemorySpace.Vec)

@@ -317,6 +317,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Spaces:
+    """The on-chip memory spaces of a core."""
+
     vec: Space
     mat: Space
     left: Space

@@ -14,69 +14,82 @@ from pypto.sim.kernels.intrinsics import truncated
 
 @kernel_code
 def add(a, b):
+    """Sum; integers wrap."""
     return a + b
 
 
 @kernel_code
 def sub(a, b):
+    """Difference; integers wrap."""
     return a - b
 
 
 @kernel_code
 def mul(a, b):
+    """Product; integers wrap."""
     return a * b
 
 
 @kernel_code
 def div(a, b):
+    """Quotient of floating-point numbers."""
     return a / b
 
 
 @kernel_code
 def maximum(a, b):
+    """Greater of two; the first one where neither is below the other."""
     return b if a < b else a
 
 
 @kernel_code
 def minimum(a, b):
+    """Lesser of two; the first one where neither is above the other."""
     return b if b < a else a
 
 
 @kernel_code
 def leaky(a, slope):
+    """``a`` where it is positive, ``a * slope`` elsewhere."""
     return a if a > 0 else a * slope
 
 
 @kernel_code
 def fmod(a, b):
+    """Remainder with the sign of the dividend."""
     return np.fmod(a, b)
 
 
 @kernel_code
 def rem(a, b):
+    """Remainder with the sign of the divisor."""
     r = np.fmod(a, b)
     return r + b if r != 0 and (r < 0) != (b < 0) else r
 
 
 @kernel_code
 def div_narrow(a, b):
+    """Truncated quotient of integers of at most 32 bits."""
     # The float64 quotient of two integers of at most 32 bits never rounds up to the next integer.
     return int(truncated(float(a) / float(b)))
 
 
 @kernel_code
 def fmod_narrow(a, b):
+    """Remainder with the sign of the dividend, integers of at most 32 bits."""
     return a - int(truncated(float(a) / float(b))) * b
 
 
 @kernel_code
 def rem_narrow(a, b):
+    """Remainder with the sign of the divisor, integers of at most 32 bits."""
     r = a - int(truncated(float(a) / float(b))) * b
     return r + b if r != 0 and (r < 0) != (b < 0) else r
 
 
 @kernel_code
 def div_wide(a, b):
+    """Truncated quotient of 64-bit integers."""
     if b == -1:  # the processor traps on the quotient of the smallest integer by -1
         return -a
     q = a // b
@@ -85,37 +98,44 @@ def div_wide(a, b):
 
 @kernel_code
 def fmod_wide(a, b):
+    """Remainder with the sign of the dividend, 64-bit integers."""
     return a - div_wide(a, b) * b
 
 
 @kernel_code
 def rem_wide(a, b):
+    """Remainder with the sign of the divisor, 64-bit integers."""
     r = fmod_wide(a, b)
     return r + b if r != 0 and (r < 0) != (b < 0) else r
 
 
 @kernel_code
 def div_unsigned(a, b):
+    """Quotient of unsigned integers."""
     return a // b
 
 
 @kernel_code
 def rem_unsigned(a, b):
+    """Remainder of unsigned integers."""
     return a % b
 
 
 @kernel_code
 def bit_and(a, b):
+    """Bitwise and."""
     return a & b
 
 
 @kernel_code
 def bit_or(a, b):
+    """Bitwise or."""
     return a | b
 
 
 @kernel_code
 def bit_xor(a, b):
+    """Bitwise exclusive or."""
     return a ^ b
 
 

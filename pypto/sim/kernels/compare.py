@@ -35,6 +35,7 @@ ACCEPTED: Final = (SAME, BELOW | ABOVE | UNORDERED, BELOW, BELOW | SAME, ABOVE, 
 
 @kernel_code
 def relation(a, b):
+    """Which of below, same, above or unordered holds between two elements."""
     return BELOW if a < b else (SAME if a == b else (ABOVE if a > b else UNORDERED))
 
 
@@ -119,6 +120,7 @@ def compare_scalar(instruction: Instruction, dtypes: Dtypes) -> Kernel:
 
 @kernel_code
 def bit(mask, byte_pitch, i, j):
+    """Element (i, j) of a packed mask, lowest bit first."""
     return (fetch(mask, i * byte_pitch + (j >> 3), UINT8) >> (j & 7)) & 1
 
 

@@ -22,6 +22,7 @@ def is_packed(dtype: DataType) -> bool:
 
 @kernel_code
 def same_value(x):
+    """The element itself."""
     return x
 
 

@@ -86,6 +86,7 @@ def advance(c0, c1, c2, c3, amount):
 
 @kernel_code
 def word32(value):
+    """The lower 32 bits of an integer."""
     return np.uint64(value) & _WORD
 
 

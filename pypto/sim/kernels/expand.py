@@ -28,6 +28,7 @@ from pypto.sim.layout import DIVISION_BY_ZERO, OK, OUTSIDE_TILE
 
 @kernel_code
 def exponential_difference(x, v):
+    """``exp`` of the difference of an element and its row or column value."""
     return functions.exp(x - v)
 
 

@@ -100,11 +100,13 @@ def log(x):
 
 @kernel_code
 def sqrt(x):
+    """Correctly rounded square root."""
     return root(x)
 
 
 @kernel_code
 def rsqrt(x):
+    """``1 / sqrt(x)`` with one compensated Newton step."""
     y = _F(1) / root(x)
     # One Newton step with the error of 1 - x y**2 itself known to twice the precision: the two roundings do not add up.
     t = x * y
@@ -114,31 +116,37 @@ def rsqrt(x):
 
 @kernel_code
 def recip(x):
+    """``1 / x``."""
     return _F(1) / x
 
 
 @kernel_code
 def neg(x):
+    """``-x``; the sign of zero and NaN flips."""
     return -x
 
 
 @kernel_code
 def relu(x):
+    """``max(x, 0)``; NaN stays."""
     return _F(0) if x < _F(0) else x
 
 
 @kernel_code
 def relu_integer(x):
+    """``max(x, 0)`` of an integer."""
     return 0 if x < 0 else x
 
 
 @kernel_code
 def absolute(x):
+    """``|x|``; the smallest integer stays as it is."""
     return -x if x < 0 else x
 
 
 @kernel_code
 def invert(x):
+    """Bitwise complement."""
     return ~x
 
 
@@ -151,6 +159,7 @@ S3, S5, S7, S9 = _F(-1.666665792e-1), _F(8.333049340e-3), _F(-1.980894471e-4), _
 
 @kernel_code
 def odd_polynomial(t, k):
+    """``(-1)**k * sin(t)`` for ``|t| <= pi / 2`` by an odd polynomial."""
     sign = _F(4) * floor(k * _F(0.5)) - _F(2) * k + _F(1)
     u = t * t
     p = ((S9 * u + S7) * u + S5) * u + S3
@@ -159,6 +168,7 @@ def odd_polynomial(t, k):
 
 @kernel_code
 def sine(x):
+    """Sine with the argument reduced by pi in five parts."""
     k = nearest_away(x * ONE_OVER_PI)
     t = x - k * PI_1 - k * PI_2 - k * PI_3 - k * PI_4 - k * PI_5
     return odd_polynomial(t, k)
@@ -166,6 +176,7 @@ def sine(x):
 
 @kernel_code
 def cosine(x):
+    """Cosine with the argument reduced by pi in five parts."""
     k = nearest_even(x * ONE_OVER_PI + _F(0.5))
     t = x - k * PI_1 - k * PI_2 + HALF_PI_HIGH
     t = t - k * PI_3 - k * PI_4 - k * PI_5 + HALF_PI_LOW

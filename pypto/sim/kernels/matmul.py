@@ -55,6 +55,7 @@ def start(dst, pitch, bias, rows, cols, dtype):
 
 @kernel_code
 def zero(dst, pitch, rows, cols, dtype):
+    """Clear ``rows`` by ``cols`` accumulators."""
     for i in range(rows):
         for j in range(cols):
             store(dst, i * pitch + j, dtype, 0)

@@ -31,31 +31,37 @@ def word(descriptor: int, index: int) -> int:
 
 @kernel_code
 def address(tile: int) -> int:
+    """Host address of a tile's first element."""
     return fetch(tile, TILE_ADDRESS, INT64)
 
 
 @kernel_code
 def stride(tile: int) -> int:
+    """Elements between two rows of a tile."""
     return fetch(tile, TILE_STRIDE, INT64)
 
 
 @kernel_code
 def physical_rows(tile: int) -> int:
+    """Rows a tile occupies."""
     return fetch(tile, TILE_ROWS, INT64)
 
 
 @kernel_code
 def physical_cols(tile: int) -> int:
+    """Columns a tile occupies."""
     return fetch(tile, TILE_COLS, INT64)
 
 
 @kernel_code
 def valid_rows(tile: int) -> int:
+    """Rows of a tile's valid region."""
     return fetch(tile, TILE_VALID_ROWS, INT64)
 
 
 @kernel_code
 def valid_cols(tile: int) -> int:
+    """Columns of a tile's valid region."""
     return fetch(tile, TILE_VALID_COLS, INT64)
 
 

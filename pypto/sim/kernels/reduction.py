@@ -26,21 +26,25 @@ _FOLD = np.int32(0x7FFFFFFF)
 
 @kernel_code
 def add(a, b):
+    """Sum of two partial results."""
     return a + b
 
 
 @kernel_code
 def mul(a, b):
+    """Product of two partial results."""
     return a * b
 
 
 @kernel_code
 def greater(a, b):
+    """Whether ``a`` takes the place of ``b`` in an arg-max."""
     return a > b
 
 
 @kernel_code
 def less(a, b):
+    """Whether ``a`` takes the place of ``b`` in an arg-min."""
     return a < b
 
 
@@ -53,11 +57,13 @@ def ordered(x):
 
 @kernel_code
 def float_of(key):
+    """The FP32 number behind an integer key that sorts as the numbers do."""
     return bits(np.int32(key ^ (_FOLD if key < 0 else np.int32(0))), np.float32(0))
 
 
 @kernel_code
 def row_maximum(source, cols, dtype):
+    """Greatest FP32 element of a row; NaN if the first is NaN."""
     first = fetch(source, 0, dtype)
     best = ordered(first)
     for j in range(cols):
@@ -67,6 +73,7 @@ def row_maximum(source, cols, dtype):
 
 @kernel_code
 def row_minimum(source, cols, dtype):
+    """Least FP32 element of a row; NaN if the first is NaN."""
     first = fetch(source, 0, dtype)
     best = ordered(-first)
     for j in range(cols):
@@ -76,6 +83,7 @@ def row_minimum(source, cols, dtype):
 
 @kernel_code
 def row_maximum_integer(source, cols, dtype):
+    """Greatest integer of a row."""
     best = fetch(source, 0, dtype)
     for j in range(cols):
         best = max(best, fetch(source, j, dtype))
@@ -84,6 +92,7 @@ def row_maximum_integer(source, cols, dtype):
 
 @kernel_code
 def row_minimum_integer(source, cols, dtype):
+    """Least integer of a row."""
     best = fetch(source, 0, dtype)
     for j in range(cols):
         best = min(best, fetch(source, j, dtype))
@@ -135,11 +144,13 @@ def row_reduce(instruction: Instruction, dtypes: Dtypes) -> Kernel:
 
 @kernel_code
 def keep_greater(best, x):
+    """The running maximum; a NaN does not replace it."""
     return x if x > best else best
 
 
 @kernel_code
 def keep_less(best, x):
+    """The running minimum; a NaN does not replace it."""
     return x if x < best else best
 
 

@@ -22,6 +22,7 @@ from pypto.sim.layout import (
 
 @kernel_code
 def extent(tensor, axis):
+    """Extent of one axis of a tensor record."""
     return fetch(tensor, TENSOR_EXTENTS + axis, INT64)
 
 

@@ -24,26 +24,31 @@ def port_of(pipe):
 
 @kernel
 def kind_of(m, row):
+    """Kind of a queued instruction."""
     return m[row + x.WHAT] & x.BYTE
 
 
 @kernel
 def pipe_of(m, row):
+    """Pipe of a queued instruction."""
     return m[row + x.WHAT] >> x.PIPE_SHIFT & x.BYTE
 
 
 @kernel
 def path_of(m, row):
+    """Transfer path of a queued instruction."""
     return m[row + x.WHAT] >> x.PATH_SHIFT & x.BYTE
 
 
 @kernel
 def core_words(m):
+    """Words of state one core occupies."""
     return x.RING + c.PIPE_COUNT * m[x.QUEUE_DEPTH]
 
 
 @kernel
 def core_at(m, index):
+    """Where the state of core ``index`` starts."""
     return m[x.CORES] + index * core_words(m)
 
 

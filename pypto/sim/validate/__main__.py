@@ -24,6 +24,7 @@ def print_summary(rows: list[Row]) -> None:
 
 
 def main() -> int:
+    """Print the comparison, and write the page where asked; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m pypto.sim.validate", description=__doc__)
     parser.add_argument("--write", type=Path, metavar="DOCS", help="also write validation.md and validation.png there")
     options = parser.parse_args()

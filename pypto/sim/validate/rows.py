@@ -34,6 +34,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
+    """Mean absolute error of one family's fitted or untouched rows."""
+
     family: str
     use: str
     rows: int
