@@ -73,6 +73,13 @@ def test_what_is_only_for_reading_may_be_lost(build, tmp_path):
     check(copy)
 
 
+def test_a_build_directory_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(NotADirectoryError, match="output_dir '.*file' is a file; name a directory"):
+        ir.compile(double.lower(torch.zeros(SHAPE), torch.zeros(SHAPE)), output_dir=str(tmp_path / "file"))
+    assert (tmp_path / "file").read_text() == "kept"
+
+
 def test_a_directory_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere is not a build directory"):
         ir.CompiledProgram.from_dir(tmp_path / "nowhere")
