@@ -251,7 +251,9 @@ def cube_and_vector_on_two_lanes() -> Example:
 # --- the tour --------------------------------------------------------------------------------------------------------
 
 
-def _of_tour(module: str, kernel: str, inputs: tuple[Any, ...], expected: tuple[torch.Tensor, ...], rtol: float) -> Example:
+def _of_tour(
+    module: str, kernel: str, inputs: tuple[Any, ...], expected: tuple[torch.Tensor, ...], rtol: float
+) -> Example:
     return Example(getattr(_tour(module), kernel), inputs, expected, rtol)
 
 

@@ -371,7 +371,7 @@ class Calls(Subscripts):
         args: list[ir.Expr] = []
         unordered: list[int] = []
         for node in nodes:
-            if isinstance(node, ast.Call) and attribute_chain(node.func) == ["pl", "no_dep"]:
+            if isinstance(node, ast.Call) and attribute_chain(node.func) in (["pl", "no_dep"], ["pl", "tensor", "no_dep"]):
                 if len(node.args) != 1:
                     self.type_error("pl.no_dep takes one tensor", node)
                 unordered.append(len(args))

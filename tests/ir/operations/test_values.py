@@ -9,7 +9,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+import pypto.language as pl
+from pypto import ir
+
 from .kernels import on_tensors, on_tiles
+from .program_cases import PROGRAM_CASES, ProgramCase
 from .value_cases import CASES, Case
 
 
@@ -23,6 +27,16 @@ def test_value(spelling: str, case: Case) -> None:
     expected = case.oracle(*case.inputs.values()).contiguous()
     found = run(spelling, case, expected, case.platform)
     torch.testing.assert_close(found, expected, rtol=case.rtol, atol=case.rtol, equal_nan=True)
+
+
+@pytest.mark.parametrize("platform", ["a2a3sim", "a5sim"])
+@pytest.mark.parametrize(("spelling", "case"), PROGRAM_CASES)
+def test_program(spelling: str, case: ProgramCase, platform: str) -> None:
+    assert f"{spelling}(" in case.text
+    a, b = case.inputs
+    found = torch.zeros(32, 32)
+    ir.compile(pl.parse(case.text), platform=platform, dump_passes=False)(a, b, found)
+    torch.testing.assert_close(found, case.oracle(a, b), rtol=1e-4, atol=1e-5)
 
 
 ON_BOTH = [entry for entry in CASES if entry.values[1].platform == "a2a3sim"]
