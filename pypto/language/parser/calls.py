@@ -17,6 +17,7 @@ from pypto.language.parser.subscripts import Subscripts
 
 NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
 LAUNCH_KEYWORDS = ("deps", "dumps", "allow_early_resolve", "predicate", "attrs")
+_NO_DEP = (["pl", "no_dep"], ["pl", "tensor", "no_dep"])
 NOT_VALUES = (
     "range",
     "parallel",
@@ -371,7 +372,7 @@ class Calls(Subscripts):
         args: list[ir.Expr] = []
         unordered: list[int] = []
         for node in nodes:
-            if isinstance(node, ast.Call) and attribute_chain(node.func) in (["pl", "no_dep"], ["pl", "tensor", "no_dep"]):
+            if isinstance(node, ast.Call) and attribute_chain(node.func) in _NO_DEP:
                 if len(node.args) != 1:
                     self.type_error("pl.no_dep takes one tensor", node)
                 unordered.append(len(args))
