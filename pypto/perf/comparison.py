@@ -122,8 +122,18 @@ def compare(
         _changes("dispatch", base.dispatches_us.get(metric, {}), cand.dispatches_us.get(metric, {}), confidence),
         nodes,
         sorted({*base.device_nodes, *cand.device_nodes}),
-        [f"{name}: {w}" for name, run in (("baseline", base), ("candidate", cand)) for w in run.warnings],
+        [
+            *(f"{name}: {w}" for name, run in (("baseline", base), ("candidate", cand)) for w in run.warnings),
+            *_unequal_ranks(base.ranks_us.get(metric, {}), cand.ranks_us.get(metric, {})),
+        ],
     )
+
+
+def _unequal_ranks(base: Mapping[str, object], cand: Mapping[str, object]) -> list[str]:
+    """A log names processes, not ranks: they are matched in ascending order, which a lost one shifts."""
+    if not base or not cand or len(base) == len(cand):
+        return []
+    return [f"baseline has {len(base)} ranks, candidate {len(cand)}: rows of ranks may be of different ranks"]
 
 
 def _profile(run: BenchmarkStats | RunProfile) -> RunProfile:

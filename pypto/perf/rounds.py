@@ -181,12 +181,25 @@ def _positions(numbers: list[int], hids: list[int], launches: int) -> list[int] 
 
 
 def _one_process_per_pid(groups: LaunchGroups) -> tuple[LaunchGroups, list[str]]:
+    warnings = _repeated(groups)
     keep = busiest_incarnations(groups)
     if keep.all():
-        return groups, []
+        return groups, warnings
     dropped = np.unique(groups.pid[~keep]).tolist()
     text = ", ".join(f"pid {pid} ({int((~keep & (groups.pid == pid)).sum())} launches)" for pid in dropped[:4])
-    return groups.pick(keep), [f"only the busiest process of a reused pid is counted; left out: {text}"]
+    return groups.pick(keep), [*warnings, f"only the busiest process of a reused pid is counted; left out: {text}"]
+
+
+def _repeated(groups: LaunchGroups) -> list[str]:
+    """A launch has one run root; more of them mean that its records were written, or the log was joined, twice."""
+    table = groups.table
+    roots = (table.name[groups.rows] == table.name_code(groups.words.run)) & (table.depth[groups.rows] == 0)
+    times = np.bincount(groups.owner()[roots], minlength=len(groups))
+    twice = int((times > 1).sum())
+    if not twice:
+        return []
+    worded = f"{twice} launches stand up to {times.max()} times in the log; each is counted once"
+    return [f"{worded} (were logs joined twice?)"]
 
 
 def timing_regions(sentinels: list[Sentinel], spans: int, launches: int) -> tuple[np.ndarray | None, str | None]:

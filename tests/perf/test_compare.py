@@ -108,6 +108,13 @@ def test_ranks_and_dispatches_are_matched_by_position_not_pid() -> None:
     assert not comparison.regressed()
 
 
+def test_runs_of_unequal_rank_counts_say_that_ranks_may_be_shifted() -> None:
+    two = BenchmarkStats.from_strace("".join(ranks(5)), rounds=4, warmup=1, distributed=True)
+    one = BenchmarkStats.from_strace("".join(ranks(5, pids=(501,))), rounds=4, warmup=1, distributed=True)
+    assert compare(two, two).warnings == []
+    assert "baseline has 2 ranks, candidate 1: rows of ranks may be of different ranks" in compare(two, one).warnings
+
+
 def test_a_node_of_one_run_only_is_named() -> None:
     base, cand = stats_of([100, 100]), stats_of([100, 100])
     profile = RunProfile.of(cand)

@@ -104,6 +104,13 @@ def test_one_lost_dispatch_costs_one_round_of_one_rank_in_the_frame(lost: int) -
     assert frame[kept]["device_us"].tolist() == whole[kept]["device_us"].tolist()
 
 
+def test_a_log_joined_to_itself_counts_once_and_says_so() -> None:
+    log = "".join(single_chip([1_000, 2_000, 3_000]))
+    once, twice = (BenchmarkStats.from_strace(text, rounds=2, warmup=1) for text in (log, log + log))
+    assert twice.device_wall_us == once.device_wall_us == [2.0, 3.0]
+    assert once.warnings == [] and ["3 launches stand up to 2 times" in w for w in twice.warnings] == [True]
+
+
 def test_a_reused_pid_counts_its_busiest_process_only() -> None:
     old = single_chip([9_000, 9_000])
     log = "".join(old) + "".join(t.replace("ts=1", "ts=9") for t in single_chip([1_000, 2_000, 3_000]))
