@@ -27,10 +27,20 @@ _stack: ContextVar[tuple[ChipWorker, ...]] = ContextVar("pypto_active_workers", 
 
 
 def push(worker: ChipWorker) -> None:
-    """Publish ``worker``; ``ValueError`` when one with its binding is open already."""
-    if find(worker.binding) is not None:
-        raise ValueError(f"a ChipWorker bound to {worker.binding} is already active in an enclosing scope")
+    """Publish ``worker``; ``ValueError`` when one with its binding is open already.
+
+    A worker whose configuration asks for the check of placement opens a chip of its own beside the other: what is
+    handed from one to the other is then found where it is used.
+    """
+    if not worker.checks_placement:
+        refuse_nesting(worker.binding)
     _stack.set((*_stack.get(), worker))
+
+
+def refuse_nesting(binding: Binding) -> None:
+    """``ValueError`` when a worker with ``binding`` is open."""
+    if find(binding) is not None:
+        raise ValueError(f"a ChipWorker bound to {binding} is already active in an enclosing scope")
 
 
 def pop(worker: ChipWorker) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pypto.perf import BenchmarkStats, TraceInvocation, TraceSpan
-from pypto.runtime import markers
+from pypto.runtime import active_workers, markers
 from pypto.runtime.log_config import configure_log, current_level
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.stderr_capture import capture_stderr as _capture_fd_stderr
@@ -96,6 +96,7 @@ def _measure(compiled: Any, args: Sequence[Any], config: RunConfig, launches: in
     """What ``launches`` launches wrote to descriptor 2, and the real time of each in microseconds."""
     program = compiled.chip_callable
     worker = ChipWorker(config, runtime=program.runtime_name, enable_sdma=program.enable_sdma, auto_init=False)
+    active_workers.refuse_nesting(worker.binding)  # also where checks would let the worker open beside the other
     with tempfile.TemporaryDirectory(prefix="pypto-bench-") as folder, contextlib.ExitStack() as opened:
         with markers.muted():
             opened.enter_context(worker)

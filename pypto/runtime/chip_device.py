@@ -39,10 +39,11 @@ class ChipDevice:
     """A simulated chip as a worker sees it.
 
     ``clock`` is the modelled host clock on a clocked platform, the wall elsewhere; ``host`` holds the costs charged to
-    it. ``log_level`` is the threshold when the device was opened: later changes do not reach it.
+    it. ``log_level`` is the threshold when the device was opened: later changes do not reach it. ``owner`` names the
+    worker in errors.
     """
 
-    def __init__(self, platform: Platform, device_id: int, runtime: str):
+    def __init__(self, platform: Platform, device_id: int, runtime: str, owner: str = "a one-shot worker"):
         if runtime not in RUNTIMES:
             raise ValueError(
                 f"runtime {runtime!r} is not available for platform {platform.name!r}; it offers {', '.join(RUNTIMES)}"
@@ -51,7 +52,7 @@ class ChipDevice:
         self.device_id = device_id
         self.log_level = log_config.current_level()
         self.clock: HostClock = ModelledClock() if platform.clocked else WallClock()
-        self.memory = DeviceMemory()
+        self.memory = DeviceMemory(owner)
         self.host: HostModel = host_model(platform.chip)
         self._loaded: dict[str, int] = {}
         self._arena: Sizing | None = None

@@ -18,11 +18,12 @@ UNWRITTEN: Final = 0xFF
 
 @dataclass(eq=False)
 class Allocation:
-    """``nbytes`` bytes at address ``base``; ``live`` until freed."""
+    """``nbytes`` bytes at address ``base``; ``live`` until freed. ``owner`` names the worker that made it."""
 
     base: int
     nbytes: int
     _storage: NDArray[np.uint8] | None = field(repr=False)
+    owner: str = ""
 
     @property
     def live(self) -> bool:
@@ -47,7 +48,8 @@ def allocate(nbytes: int) -> Allocation:
 class DeviceMemory:
     """Live allocations by base address; every error names the address and what is there."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str = "") -> None:
+        self.owner = owner
         self._live: dict[int, Allocation] = {}
 
     def malloc(self, nbytes: int) -> Allocation:
@@ -55,6 +57,7 @@ class DeviceMemory:
         if not isinstance(nbytes, int) or nbytes <= 0:
             raise ValueError(f"nbytes must be a positive int, got {nbytes!r}")
         allocation = allocate(nbytes)
+        allocation.owner = self.owner
         self._live[allocation.base] = allocation
         return allocation
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pypto.ir.dtype import DataType
 from pypto.runtime.device_tensor import DeviceTensor
+from pypto.runtime.placement import placement_error
 from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
 from pypto.runtime.torch_dtypes import accepted_torch_dtypes
 
@@ -257,15 +258,22 @@ class HostRun:
             return value
         if isinstance(value, HostWindow):
             if rank not in value.domain.ranks:
-                raise ValueError(
+                raise placement_error(
                     f"{what} is a window of {value.domain.name}, whose ranks are {list(value.domain.ranks)}; "
-                    f"it goes to rank {rank}\nat {place}"
+                    f"it goes to rank {rank}",
+                    slot.name,
+                    f"dispatch to a rank of {value.domain.name}, or give rank {rank} a window of its own domain",
+                    task=task.name,
+                    place=place,
                 )
             return value
         if value.worker is not None and value.worker != rank:
-            raise ValueError(
-                f"{what} is '{value.name}', resident on worker {value.worker}, but the dispatch runs on rank {rank}; "
-                f"place the shard with worker_ids= or dispatch with device={value.worker}\nat {place}"
+            raise placement_error(
+                f"{what} is '{value.name}', resident on worker {value.worker}, but the dispatch runs on rank {rank}",
+                slot.name,
+                f"place the shard with worker_ids= or dispatch with device={value.worker}",
+                task=task.name,
+                place=place,
             )
         value.need_contiguous(what)
         if slot.shape is not None and (

@@ -23,6 +23,7 @@ from pypto.runtime.distributed_programs import HostProgram, bind_sub_workers
 from pypto.runtime.distributed_run import Execution, RankCheckError
 from pypto.runtime.distributed_times import RunTimes
 from pypto.runtime.distributed_windows import Windows
+from pypto.runtime.placement import placement_error
 from pypto.runtime.rank_checks import RunChecks, checks_of, effective
 from pypto.runtime.registration import CallableId, RegistrationHandle
 from pypto.runtime.run_config import RunConfig
@@ -302,8 +303,10 @@ class DistributedWorker(Worker):
             raise TypeError(f"{place}: a raw-pointer DeviceTensor cannot be dispatched; allocate it with alloc_tensor")
         owners = range(len(self._cards)) if worker is None else [worker]
         if not any(0 <= w < len(self._cards) and self._cards[w].owns(tensor.buffer) for w in owners):
-            raise ValueError(
-                f"{place} is not a live allocation owned by this {_WHERE}: it was freed, or another worker made it"
+            raise placement_error(
+                f"{place} is not a live allocation owned by this {_WHERE}: it was freed, or another worker made it",
+                place,
+                "launch on the worker whose alloc_tensor or alloc_stacked_tensor made it, before it is freed",
             )
 
     def _owner(self, tensor: DeviceTensor) -> int:

@@ -12,8 +12,9 @@ from pypto.runtime.callable import ChipCallable
 from pypto.runtime.chip_device import ChipDevice
 from pypto.runtime.device_tensor import DeviceTensor
 from pypto.runtime.launch import launch
+from pypto.runtime.placement import placement_error
 from pypto.runtime.run_config import RunConfig
-from pypto.sim.checks.findings import CheckError
+from pypto.sim.checks.findings import CheckError, PlacementError
 
 DFX_FOLDER: Final = "dfx_outputs"
 
@@ -61,22 +62,32 @@ class PreparedProgram:
         """Every resident argument must be a live allocation of ``device``."""
         for slot, value in zip(self.signature.slots, arguments):
             if isinstance(value, DeviceTensor):
-                problem = _residency_problem(device, owner, value)
+                problem = _handle_problem(value)
                 if problem:
                     raise ValueError(f"At position {slot.position}: '{slot.name}' {problem}")
+                if not device.memory.owns(value.buffer):
+                    raise _elsewhere(device, owner, slot.position, slot.name, value)
 
 
-def _residency_problem(device: ChipDevice, owner: str, tensor: DeviceTensor) -> str:
+def _handle_problem(tensor: DeviceTensor) -> str:
     if tensor.buffer is None:
         return (
             f"is a raw-pointer DeviceTensor (data_ptr {tensor.data_ptr:#x}) that no worker allocated; "
             "make it with worker.alloc_tensor"
         )
-    if not device.memory.owns(tensor.buffer):
-        return (
-            f"is not a live allocation owned by this {owner}: it was freed, or another worker allocated it; "
-            "launch on the worker whose alloc_tensor made it"
-        )
     if tensor.nbytes > tensor.buffer.nbytes:
         return f"needs {tensor.nbytes} bytes, more than the {tensor.buffer.nbytes} bytes of its allocation"
     return ""
+
+
+def _elsewhere(device: ChipDevice, owner: str, position: int, name: str, tensor: DeviceTensor) -> PlacementError:
+    """The tensor is no live allocation of ``device``."""
+    there = getattr(tensor.buffer, "owner", "") or "another worker"
+    if not getattr(tensor.buffer, "live", True):
+        what = f"{there} freed it"
+        repair = f"launch before free_tensor and before the worker closes, or make '{name}' again with alloc_tensor"
+    else:
+        what = f"it lives on {there}, and {device.memory.owner} runs the program"
+        repair = f"launch on {there}, whose alloc_tensor made '{name}', or alloc_tensor a copy on {device.memory.owner}"
+    message = f"At position {position}: '{name}' is not a live allocation owned by this {owner}: {what}"
+    return placement_error(message, name, repair)

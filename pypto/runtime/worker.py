@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,6 +23,7 @@ from pypto.runtime.worker_base import Worker
 __all__ = ["ChipWorker", "RegistrationHandle"]
 
 _DEFAULT_CONFIG: Final = RunConfig()
+_numbers: Final = itertools.count(1)
 
 
 class ChipWorker(Worker):
@@ -29,6 +31,9 @@ class ChipWorker(Worker):
 
     Open on construction; ``with worker:`` also lets ``compiled(...)`` calls inside the block find it, and closes it at
     the end. Diagnostics, thread counts and ring sizes come from the ``config`` of each call, not from this one.
+
+    Two workers with one binding cannot be entered inside each other, as a device opens once; with the check of placement
+    asked for by name or by ``checks="all"``, the inner one is a second chip, and tensors that stray are found.
 
     ``runtime`` must be the task runtime the programs were compiled for; ``enable_sdma`` must be set for programs that
     prefetch through SDMA; ``auto_init=False`` leaves opening to :meth:`init`.
@@ -50,6 +55,10 @@ class ChipWorker(Worker):
         check_config(config)
         self.binding = Binding(level, config.platform, config.device_id, runtime)
         self.enable_sdma = enable_sdma
+        self.checks_placement = config.checks == "all" or (
+            isinstance(config.checks, frozenset) and "placement" in config.checks
+        )
+        self._name = f"ChipWorker {next(_numbers)} ({config.platform}, device {config.device_id})"
         self._device: ChipDevice | None = None
         self._handles: weakref.WeakSet[RegistrationHandle] = weakref.WeakSet()
         self._callables: dict[str, ChipCallable] = {}
@@ -92,7 +101,7 @@ class ChipWorker(Worker):
     def init(self) -> None:
         """Open the device; nothing happens when it is open. After a close the device is a new one."""
         if self._device is None:
-            self._device = ChipDevice(find_platform(self.platform), self.device_id, self.runtime)
+            self._device = ChipDevice(find_platform(self.platform), self.device_id, self.runtime, self._name)
 
     def close(self) -> None:
         """Free all device memory, close all handles and the device; a closed worker may be opened again."""

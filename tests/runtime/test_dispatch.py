@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from pypto.runtime import ChipWorker, RunConfig, execute_compiled
+from pypto.runtime import ChipWorker, RunConfig, benchmark, execute_compiled
 from pypto.runtime.device_runner import compile_and_assemble, execute_on_device
 from pypto.runtime.dispatch import build_call_config, build_orch_args
 from pypto.sim import OutOfBoundsError
@@ -174,3 +174,25 @@ def test_an_option_without_anything_behind_it_is_refused(add, tensors, option):
     with pytest.raises(NotImplementedError, match=f"{name}=.* is not available yet; use "):
         add(*tensors, config=RunConfig(**option))
     assert torch.equal(tensors[2], torch.ones(ROWS, COLS))
+
+
+@pytest.mark.parametrize("checks", ["all", {"placement", "bounds"}])
+def test_with_the_check_of_placement_a_nested_worker_is_a_second_chip(add, tensors, checks):
+    from pypto.sim import PlacementError
+
+    a, b, out = tensors
+    config = RunConfig(platform="a2a3sim", checks=checks)
+    with ChipWorker(config) as first, ChipWorker(config) as second:
+        resident = first.alloc_tensor((ROWS, COLS), torch.float32, init=b)
+        with pytest.raises(PlacementError, match="it lives on ChipWorker .* and ChipWorker .* runs the program") as caught:
+            second.run(add, a, resident, out)
+        [finding] = caught.value.findings
+        assert (finding.kind, finding.tensor) == ("placement", "b")
+        assert finding.locations[0].code == "second.run(add, a, resident, out)"
+        first.run(add, a, resident, out)
+        assert torch.equal(out, a + b)
+        with pytest.raises(ValueError, match="already active"):
+            benchmark(add, tensors, config=config)
+        first.free_tensor(resident)
+        with pytest.raises(PlacementError, match="ChipWorker .* freed it"):
+            first.run(add, a, resident, out)

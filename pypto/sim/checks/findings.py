@@ -141,8 +141,8 @@ class ShapeContractError(CheckError):
     kinds = ("shape-contract",)
 
 
-class PlacementError(CheckError):
-    """A tensor used by a chip that does not hold it."""
+class PlacementError(CheckError, ValueError):
+    """A tensor used by a chip that does not hold it; a launch refuses it like any other wrong argument."""
 
     kinds = ("placement",)
 
