@@ -32,8 +32,8 @@ class ChipWorker(Worker):
     Open on construction; ``with worker:`` also lets ``compiled(...)`` calls inside the block find it, and closes it at
     the end. Diagnostics, thread counts and ring sizes come from the ``config`` of each call, not from this one.
 
-    Two workers with one binding cannot be entered inside each other, as a device opens once; with the check of placement
-    asked for by name or by ``checks="all"``, the inner one is a second chip, and tensors that stray are found.
+    Two workers with one binding cannot be entered inside each other, as a device opens once; with the check of
+    placement asked for by name or by ``checks="all"``, the inner one is a second chip: tensors that stray are found.
 
     ``runtime`` must be the task runtime the programs were compiled for; ``enable_sdma`` must be set for programs that
     prefetch through SDMA; ``auto_init=False`` leaves opening to :meth:`init`.
