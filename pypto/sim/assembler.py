@@ -310,6 +310,7 @@ def assemble(unit: Unit, text: str = "", file: str = "<text>") -> TileProgram:
         spans_blocks="spans_blocks" in emitter.facts,
         signals="signals" in emitter.facts,
         listable=not emitter.facts & {"reads_memory", "unlisted", "waits", "atomic", "ranks", "signals"},
+        reads_memory="reads_memory" in emitter.facts,
         calls=tuple(emitter.calls),
         clears=not writes_before_reads(unit),
         names={emitter.offsets[name]: name for name in symbols},

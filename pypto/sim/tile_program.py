@@ -147,6 +147,7 @@ class TileProgram:
     spans_blocks: bool = False  # has barriers or events that reach other blocks
     signals: bool = False  # notifies or waits for other ranks
     listable: bool = False  # its GM accesses follow from its parameters alone (footprint.py)
+    reads_memory: bool = False  # reads scalars from tensors or tiles
     clears: bool = True  # a tile may be read before all of it is written
     names: dict[int, str] = field(default_factory=dict)  # descriptor offset -> register name
 

@@ -1,5 +1,7 @@
 """Every construct of the language on small programs with a torch answer (spec language 3 to 6)."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -136,6 +138,62 @@ def test_pipeline_with_a_remainder(trips, stage):
     x, y = rnd(n, 16), torch.zeros(1, 16)
     k(x, y, config=SIM)
     torch.testing.assert_close(y, x.sum(0, keepdim=True), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("outer", [1, 2, 3])
+@pytest.mark.parametrize("inner", [1, 2, 3])
+@pytest.mark.parametrize("trips", [(2, 4), (3, 5), (5, 3)])
+def test_a_pipeline_in_a_pipeline(trips, outer, inner):
+    blocks, steps = trips
+    n, m = blocks * 16, steps * 16
+
+    @pl.jit
+    def k(x: pl.Tensor[[n, m], pl.FP32], y: pl.Out[pl.Tensor[[n, m], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for r in pl.pipeline(0, n, 16, stage=outer):
+                band = pl.load(x, [r, 0], [16, m])
+                for c in pl.pipeline(0, m, 16, stage=inner):
+                    part = pl.slice(band, [16, 16], [0, c])
+                    y = pl.store(pl.mul(part, 2.0), [r, c], y)
+        return y
+
+    x, y = rnd(n, m), torch.zeros(n, m)
+    k(x, y, config=SIM)
+    torch.testing.assert_close(y, 2 * x)
+
+
+def test_a_product_accumulates_over_two_levels_of_buffers():
+    """The accumulator fills the whole of Acc, the operands of two stages all of Left and Right."""
+    m, k_total, n = 128, 512, 256
+
+    @pl.jit
+    def k(
+        a: pl.Tensor[[m, k_total], pl.FP16],
+        b: pl.Tensor[[k_total, n], pl.FP16],
+        c: pl.Out[pl.Tensor[[m, n], pl.FP32]],
+    ):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            acc = pl.create_tile([m, n], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+            for k1 in pl.pipeline(0, k_total, 128, stage=2):
+                la = pl.load(a, [0, k1], [m, 128], target_memory=pl.Mem.Mat)
+                lb = pl.load(b, [k1, 0], [128, n], target_memory=pl.Mem.Mat)
+                for k0 in pl.pipeline(0, 128, 64, stage=2):
+                    left = pl.tile.extract(la, 0, k0, [m, 64], target_memory=pl.Mem.Left)
+                    right = pl.tile.extract(lb, k0, 0, [64, n], target_memory=pl.Mem.Right)
+                    if k1 + k0 == 0:
+                        acc = pl.matmul(left, right)
+                    else:
+                        acc = pl.matmul_acc(acc, left, right)
+            c = pl.store(acc, [0, 0], c)
+        return c
+
+    a, b, c = rnd(m, k_total).half(), rnd(k_total, n).half(), torch.zeros(m, n)
+    compiled = k.compile(a, b, c, config=SIM)
+    (text,) = Path(compiled.output_dir).rglob("*.pto")
+    places = {line.split()[-1] for line in text.read_text().splitlines() if " : right<" in line}
+    assert places == {"0", "32768"}, "two copies of the inner loop take turns"
+    compiled(a, b, c)
+    torch.testing.assert_close(c, a.float() @ b.float(), rtol=1e-3, atol=1e-2)
 
 
 # --- functions ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from pypto.ir.lowering.instructions import Branch, Instruction, Jump, Loop, Node, Tile, WhileLoop
+from pypto.ir.lowering.instructions import Branch, Instruction, Jump, Loop, Node, Tile, WhileLoop, instructions
 
 Live = frozenset[Tile]
 
@@ -18,11 +18,13 @@ class Interference:
         self.copies: list[tuple[Tile, Tile]] = []
         self.shares: list[tuple[Tile, Tile]] = []
         self._loops: list[tuple[Live, Live]] = []  # (live at continue, live at break)
+        self._filled: set[Tile] = set()
         self.final = False
 
     def of(self, body: list[Node]) -> Interference:
         """Analyse a kernel body."""
         self.final = True
+        self._filled = _filled(body)
         self._block(body, frozenset())
         return self
 
@@ -77,6 +79,8 @@ class Interference:
         reads = [t.buffer for t in node.reads]
         if self.final:
             self._record(node, writes, reads, live)
+        if node.copy:  # a copy of a tile that nothing has filled keeps no bytes alive before it
+            reads = [r for r in reads if r in self._filled]
         fresh = [w for w in writes if w not in reads]
         partial = [w for w in fresh if not _whole(node, w)]
         return (live - frozenset(fresh)) | frozenset(reads) | (frozenset(partial) & live)
@@ -99,6 +103,20 @@ class Interference:
                     self.connect(written, source)
 
 
+def _filled(body: list[Node]) -> set[Tile]:
+    """Buffers that an instruction writes, or that are copied from one of these."""
+    filled = {t.buffer for node in instructions(body) if not node.copy for t in node.writes}
+    copies = [node for node in instructions(body) if node.copy]
+    filled |= {t.buffer for node in copies for t in node.reads if t.buffer.allocation is not None}
+    before = -1
+    while before != len(filled):
+        before = len(filled)
+        for node in copies:
+            if any(t.buffer in filled for t in node.reads):
+                filled |= {t.buffer for t in node.writes}
+    return filled
+
+
 def _whole(node: Instruction, buffer: Tile) -> bool:
     """True when ``node`` defines all of ``buffer`` (a write through a view leaves the rest as it was)."""
     return any(t is buffer for t in node.writes)
@@ -109,13 +127,23 @@ def _same_geometry(a: Tile, b: Tile) -> bool:
     return same_bytes and a.space == b.space and a.allocation is None and b.allocation is None
 
 
-def same_loop_stages(tiles: Iterable[Tile]) -> list[tuple[Tile, Tile]]:
-    """Pairs defined in different copies of one pipeline loop: they get buffers of their own."""
-    pairs = []
+def same_loop_stages(tiles: Iterable[Tile]) -> list[list[tuple[Tile, Tile]]]:
+    """Pairs defined in different copies of one pipeline loop: they get buffers of their own.
+
+    The first list keeps all copies apart, the next ones leave out the outermost loops: where buffers are scarce, the
+    copies of an inner loop come first.
+    """
     ordered = [t for t in tiles if t.stage]
-    for position, a in enumerate(ordered):
-        stages = dict(a.stage)
-        for b in ordered[position + 1 :]:
-            if any(stages.get(loop, copy) != copy for loop, copy in b.stage):
+    depth = max((len(t.stage) for t in ordered), default=0)
+    return [_different_copies(ordered, skipped) for skipped in range(max(depth, 1))]
+
+
+def _different_copies(tiles: list[Tile], skipped: int) -> list[tuple[Tile, Tile]]:
+    """Pairs of ``tiles`` in different copies of one loop, the ``skipped`` outermost loops not counted."""
+    pairs = []
+    for position, a in enumerate(tiles):
+        stages = dict(a.stage[skipped:])
+        for b in tiles[position + 1 :]:
+            if any(stages.get(loop, copy) != copy for loop, copy in b.stage[skipped:]):
                 pairs.append((a, b))
     return pairs

@@ -90,28 +90,38 @@ def _place_space(
     members: list[Tile],
     groups: _Groups,
     found: Interference,
-    separate: list[tuple[Tile, Tile]],
+    separate: list[list[tuple[Tile, Tile]]],
     spaces: dict[str, Space],
     span: Span,
 ) -> None:
     space = spaces[name]
     leaders = list(dict.fromkeys(groups.leader(t) for t in members))
     apart = _group_conflicts(leaders, groups, found)
-    staged = {k: set(v) for k, v in apart.items()}
-    for a, b in separate:
-        la, lb = groups.leader(a), groups.leader(b)
-        if la is not lb and la in staged and lb in staged:
-            staged[la].add(lb)
-            staged[lb].add(la)
-    peak = _first_fit(leaders, staged, space)
-    if peak > space.capacity_bytes and staged != apart:
-        peak = min(peak, _first_fit(leaders, apart, space))
+    for pairs in separate:
+        peak = _first_fit(leaders, _with_stages(apart, pairs, groups), space)
+        if peak <= space.capacity_bytes:
+            break
+    else:
+        peak = _first_fit(leaders, apart, space)
     if peak > space.capacity_bytes:
         raise CompileError(_overflow(kernel, space, leaders, peak), span)
     for leader in leaders:
         for tile in groups.members(leader):
             tile.address = leader.address
     kernel.peaks[space.name] = peak
+
+
+def _with_stages(
+    apart: dict[Tile, set[Tile]], pairs: list[tuple[Tile, Tile]], groups: _Groups
+) -> dict[Tile, set[Tile]]:
+    """``apart`` and the ``pairs`` of pipeline copies that should not share bytes either."""
+    staged = {leader: set(others) for leader, others in apart.items()}
+    for a, b in pairs:
+        first, second = groups.leader(a), groups.leader(b)
+        if first is not second and first in staged and second in staged:
+            staged[first].add(second)
+            staged[second].add(first)
+    return staged
 
 
 def _group_conflicts(leaders: list[Tile], groups: _Groups, found: Interference) -> dict[Tile, set[Tile]]:

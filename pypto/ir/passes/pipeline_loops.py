@@ -7,7 +7,7 @@ Each copy becomes a ``stage`` scope, which tells the memory planner to give it b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pypto.ir import nodes as ir
@@ -92,8 +92,17 @@ def _remainder(loop: ir.For, defined: set[str]) -> ir.For:
     """``loop`` under names of its own: two loops never bind the same local variable."""
     own = {v.name: v for s in statements(loop.body) for v in targets(s) if v.name not in defined}
     own.update((v.name, v) for v in [loop.var, *_loop_variables(loop.body)])
-    change = _renaming(own, "_rest")
+    change = _renaming(own, _suffix("_rest", own, loop))
     return replace(loop, var=change(loop.var), body=rewrite_body(loop.body, change))  # type: ignore[arg-type]
+
+
+def _suffix(wanted: str, renamed: Iterable[str], loop: ir.For) -> str:
+    """``wanted``, repeated until no name of ``loop`` ends up equal to another: an inner pipeline left some behind."""
+    taken = {v.name for s in statements(loop.body) for v in targets(s)} | {v.name for v in _loop_variables([loop])}
+    suffix = wanted
+    while any(f"{name}{suffix}" in taken for name in renamed):
+        suffix += wanted
+    return suffix
 
 
 def _loop_variables(body: list[ir.Stmt]) -> list[ir.Var]:
@@ -116,10 +125,12 @@ def _positive(step: ir.Expr) -> bool:
 def _copy(loop: ir.For, copy: int, number: int) -> list[ir.Stmt]:
     if copy == 0:
         return [ir.Scope("stage", loop.body, {"loop": number, "stage": 0}, span=loop.span)]
-    variable = ir.Var(f"{loop.var.name}_s{copy}", loop.var.type, loop.span)
+    loops = {v.name: v for v in _loop_variables(loop.body)}
+    suffix = _suffix(f"_s{copy}", [loop.var.name, *loops], loop)
+    variable = ir.Var(f"{loop.var.name}{suffix}", loop.var.type, loop.span)
     offset = _binary("*", loop.step, ir.index(copy))
     change = substitution({loop.var.name: variable})
-    inner = _renaming({v.name: v for v in _loop_variables(loop.body)}, f"_s{copy}")
+    inner = _renaming(loops, suffix)
     body = rewrite_body(loop.body, lambda e: fold(inner(change(e))))
     value = simplified(ir.Binary("+", loop.var, offset, loop.var.type.dtype))  # type: ignore[attr-defined]
     return [

@@ -70,3 +70,14 @@ def _compile(made: Kernel, progress: Progress) -> int:
     if made.name not in _compiled:
         _compiled[made.name] = load_or_compile(made, lambda: progress.compiling(made.name))
     return int(_compiled[made.name].address)
+
+
+def outlines(instructions: Iterable[Instruction]) -> list[int | None]:
+    """Addresses of the stand-ins that compute nothing (outline.py); ``None`` where there is none."""
+    from pypto.sim.kernels.cache import is_kept
+    from pypto.sim.kernels.outline import outline
+
+    made = [outline(row) for row in instructions]
+    new = {one.name for one in made if one and one.name not in _compiled and not is_kept(one.name)}
+    with Progress(len(new)) as progress:
+        return [None if one is None else _compile(one, progress) for one in made]

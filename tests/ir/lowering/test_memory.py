@@ -121,3 +121,18 @@ def test_what_is_alive_together_never_overlaps(data):
         if max(first[a], first[b]) < min(last[a], last[b]):
             assert not overlaps(a, b), (a.name, b.name)
     assert all(t.address % 128 == 0 and t.address + t.nbytes <= kernel.peaks["Vec"] for t in tiles)
+
+
+def test_a_tile_that_nothing_has_filled_keeps_no_bytes_from_the_one_it_is_copied_into():
+    empty, carried, other = tile("empty"), tile("carried"), tile("other")
+    loop = Loop(Register("i"), 0, 4, 1, [op(carried, empty, copy=True), op(other, carried, may_share=False)])
+    planned([empty, carried, other], [loop, store(carried)])
+    assert empty.address == carried.address
+
+
+def test_copies_of_an_inner_pipeline_stay_apart_when_there_is_no_room_for_those_of_the_outer():
+    names = [tile(f"t{o}{i}", stage=(("outer", o), ("inner", i))) for o in (0, 1) for i in (0, 1)]
+    body = [node for one in names for node in (op(one), store(one))]
+    planned(names, body, {"vec": Space("Vec", 2 * names[0].nbytes, 128)})
+    a, b, c, d = (one.address for one in names)
+    assert (a, b) == (c, d) and a != b

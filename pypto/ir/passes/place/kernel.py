@@ -11,6 +11,7 @@ from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
 from pypto.ir.enums import FunctionType, MemorySpace
 from pypto.ir.errors import CompileError
+from pypto.ir.passes.place.exposed import ExposedNames
 from pypto.ir.passes.place.operations import Operations
 from pypto.ir.passes.place.state import OpenLoop, is_tile, is_window
 from pypto.ir.passes.place.values import Product, Value, Window, whole
@@ -45,6 +46,7 @@ class KernelPlacer(Operations):
                 self.values[parameter.name] = whole(ir.Var(parameter.name, parameter.type, self.function.span))
         self._stages = 0
         body = _marked_accumulators(self.function.body)
+        self._exposed = ExposedNames(body)
         self._block(body)
         attrs = {k: v for k, v in self.function.attrs.items() if k != "returns"}
         return replace(
@@ -132,7 +134,7 @@ class KernelPlacer(Operations):
         bounds = [self.scalar(b) for b in (stmt.start, stmt.stop, stmt.step)]
 
         def attempt(varying: Varying) -> tuple[list[ir.Stmt], OpenLoop]:
-            loop = self._open_loop(stmt.body, varying)
+            loop = self._open_loop(stmt, varying)
             with self.block() as body:
                 self._block(stmt.body)
                 self._close_loop()
@@ -144,7 +146,7 @@ class KernelPlacer(Operations):
 
     def _on_while(self, stmt: ir.While) -> None:
         def attempt(varying: Varying) -> tuple[tuple[ir.Expr, list[ir.Stmt]], OpenLoop]:
-            loop = self._open_loop(stmt.body, varying)
+            loop = self._open_loop(stmt, varying)
             with self.block() as head:
                 condition = self.scalar(stmt.condition)
             self.out.extend(head)
@@ -175,15 +177,15 @@ class KernelPlacer(Operations):
             del self.out[mark:]
             self.values = dict(before)
 
-    def _open_loop(self, body: list[ir.Stmt], varying: Varying) -> OpenLoop:
-        """Give every tile variable that the body rebinds a place that survives from one iteration to the next.
+    def _open_loop(self, stmt: ir.For | ir.While, varying: Varying) -> OpenLoop:
+        """Give tile variables that the body rebinds and somebody reads later a place that survives an iteration.
 
         ``varying`` lists the axes of a variable whose valid extent differs between iterations: scalars hold these.
         """
         loop = OpenLoop()
-        for name in self._rebound(body):
+        for name in self._rebound(stmt):
             current = self.values[name]
-            if is_window(current) and not self._becomes_tile(name, body):
+            if is_window(current) and not self._becomes_tile(name, stmt.body):
                 continue
             tile = self.on_chip(current, self._space_of(current))
             if not isinstance(tile, ir.Var):
@@ -211,9 +213,11 @@ class KernelPlacer(Operations):
         space = getattr(value.type, "space", None)
         return space if isinstance(space, MemorySpace) else MemorySpace.Vec
 
-    def _rebound(self, body: list[ir.Stmt]) -> list[str]:
-        assigned = dict.fromkeys(v.name for s in statements(body) for v in targets(s))
-        return [n for n in assigned if n in self.values and (is_tile(self.values[n]) or is_window(self.values[n]))]
+    def _rebound(self, loop: ir.For | ir.While) -> list[str]:
+        assigned = dict.fromkeys(v.name for s in statements(loop.body) for v in targets(s))
+        kept = self._exposed.at_head(loop)
+        held = [n for n in assigned if n in kept and n in self.values]
+        return [n for n in held if is_tile(self.values[n]) or is_window(self.values[n])]
 
     def _becomes_tile(self, name: str, body: list[ir.Stmt]) -> bool:
         """True when ``body`` assigns ``name`` a value that is computed rather than a version of a tensor in GM."""
