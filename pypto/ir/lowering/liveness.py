@@ -130,20 +130,20 @@ def _same_geometry(a: Tile, b: Tile) -> bool:
 def same_loop_stages(tiles: Iterable[Tile]) -> list[list[tuple[Tile, Tile]]]:
     """Pairs defined in different copies of one pipeline loop: they get buffers of their own.
 
-    The first list keeps all copies apart, the next ones leave out the outermost loops: where buffers are scarce, the
-    copies of an inner loop come first.
+    The first list keeps all copies apart, the next ones only those of ever fewer loops, counted from the innermost:
+    where buffers are scarce, the loops that iterate most often come first.
     """
     ordered = [t for t in tiles if t.stage]
     depth = max((len(t.stage) for t in ordered), default=0)
-    return [_different_copies(ordered, skipped) for skipped in range(max(depth, 1))]
+    return [_different_copies(ordered, kept) for kept in range(max(depth, 1), 0, -1)]
 
 
-def _different_copies(tiles: list[Tile], skipped: int) -> list[tuple[Tile, Tile]]:
-    """Pairs of ``tiles`` in different copies of one loop, the ``skipped`` outermost loops not counted."""
+def _different_copies(tiles: list[Tile], kept: int) -> list[tuple[Tile, Tile]]:
+    """Pairs of ``tiles`` in different copies of one of the ``kept`` innermost loops around each."""
     pairs = []
     for position, a in enumerate(tiles):
-        stages = dict(a.stage[skipped:])
+        stages = dict(a.stage[-kept:])
         for b in tiles[position + 1 :]:
-            if any(stages.get(loop, copy) != copy for loop, copy in b.stage[skipped:]):
+            if any(stages.get(loop, copy) != copy for loop, copy in b.stage[-kept:]):
                 pairs.append((a, b))
     return pairs

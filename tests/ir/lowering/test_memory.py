@@ -95,6 +95,14 @@ def test_stages_share_again_when_memory_is_short():
     assert kernel.peaks["Vec"] <= first.nbytes
 
 
+def test_a_shallow_pipeline_beside_a_deep_one_keeps_its_copies_when_room_is_short():
+    deep = [tile(f"t{o}{i}", stage=(("outer", o), ("inner", i))) for o in (0, 1) for i in (0, 1)]
+    shallow = [tile(f"s{i}", stage=(("before", i),)) for i in (0, 1)]
+    small = {"vec": Space("Vec", 2 * deep[0].nbytes, 128)}
+    planned([*shallow, *deep], [n for t in (*shallow, *deep) for n in (op(t), store(t))], small)
+    assert not overlaps(*shallow) and not overlaps(deep[0], deep[1]) and not overlaps(deep[2], deep[3])
+
+
 def test_overflow_names_the_space_the_bytes_and_the_largest_tiles():
     a, b = tile("big", rows=64), tile("small")
     with pytest.raises(CompileError) as e:
