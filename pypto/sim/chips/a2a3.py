@@ -40,6 +40,9 @@ _UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
     "muls": (11, 1, 15, "F"),
     "maxs": (10, 1, 13, "F"),
     "abs": (2, 1, 2, "M"),
+    "add_int": (2, 1, 2, "M"),
+    "max_int": (2, 1, 2, "M"),
+    "mul_int": (2, 1, 2, "M"),
     "adds_int": (2, 1, 2, "M"),
     "muls_int": (2, 1, 2, "M"),
     "maxs_int": (2, 1, 2, "M"),
@@ -127,8 +130,9 @@ GM_L1_ND2NZ = Path(
     latency=GM_L1.latency, split_lines=GM_L1.split_lines,
 )
 UB_GM = Path(
-    # 109 B/cycle of the cost model is not seen on chip: 8 KB take 292 cycles, and longer still with all cores (V2)
-    hit_rate=C(32, "B/cycle", "asc-devkit vector add, 8 KB of one AIV in 292 cycles (3.3, V2)", "D"),
+    # published for a core: 109 (cost model without a start-up term), 28 (8 KB copies), 16 (strided fit), 18 (32 KB
+    # copies of all cores, V2); the ini file gives 32, which with the latency below is the measured 8 KB copy
+    hit_rate=C(32, "B/cycle", "CANN platform ini, rate of a core to memory (3.1); 8 KB in 292 cycles (3.3, V2)", "V"),
     miss_rate=C(32, "B/cycle", "writes are absorbed by L2 (3.1)", "D"),
     row=C(8, "cycles/row", "asc-devkit (3.3)", "D"),
     issue=C(20, "cycles", "as for loads (3.2)", "D"),
@@ -192,7 +196,8 @@ VECTOR = RepeatVector(
     lone_row=C(8, "cycles/repeat", "pto-isa profile, one row of 3072 in 390 cycles (X1)", "M"),
     masked=C(13, "cycles", "pto-isa A2A3 formulas: row reductions of 32 and 64 columns (6.4)", "D"),
     fold=C(16, "cycles", "pto-isa A2A3 formulas: row reductions of 64 to 336 columns (6.4)", "D"),
-    fold_latency=C(17, "cycles", "pto-isa A2A3 formulas: column reductions (6.4)", "D"),
+    fold_hidden=C(7, "cycles", "pto-isa A2A3 formulas: column maxima and sums (6.4)", "D"),
+    fold_least=C(5, "cycles", "pto-isa: 4 of an integer instruction (X1, TMINS) and 1 of the barrier (6.3)", "D"),
     fold_slope=C(1.9, "cycles/repeat", "pto-isa A2A3 formulas: column sums of 64 to 336 columns (6.4)", "D"),
     row_issue=C(13, "cycles", "pto-isa A2A3 formulas: 14 cycles per row of one repeat (6.4)", "D"),
     row_loop=C(20.6, "cycles", "pto-isa gather, 46.6 cycles per row (6.1)", "F"),

@@ -193,7 +193,8 @@ class RepeatVector:
     lone_row: Constant                # cycles per repeat to copy the only row of a column reduction
     masked: Constant                  # a reduction over part of a repeat
     fold: Constant                    # each fold instruction of a row reduction
-    fold_latency: Constant            # one step of a column reduction, beyond its repeats
+    fold_hidden: Constant             # part of head and tail of a column reduction's step that the next step overlaps
+    fold_least: Constant              # least cycles of such a step, beyond its repeats
     fold_slope: Constant              # cycles per repeat of such a step
     row_issue: Constant               # cycles between instructions issued row by row
     row_loop: Constant                # scalar multiply and barrier of a loop over rows
@@ -222,6 +223,9 @@ class RegisterVector:
     bank_clash: Constant              # two loads and a store in one run
     bank_clash_rows: Constant         # the same in a loop over rows
     store_to_load: Constant
+    mask_unpack: Constant             # 32-bit select: cycles until the mask of a register is unpacked
+    mask_interval: Constant           # 32-bit select: cycles from one register to the next
+    mask_row: Constant                # 32-bit select: cycles from a row to the next, whose mask starts anew
     gather: Constant
     scatter: Constant
     ops: OpTable

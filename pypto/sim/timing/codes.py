@@ -21,6 +21,7 @@ MMAD: Final = 2        # as COMPUTE, cheaper when the cube is still running
 STALL: Final = 3       # executed by the scalar unit itself, which waits for it
 BARRIER: Final = 4     # waits until every member of its group has arrived
 PREFETCH: Final = 5    # fills the cache without waiting
+SCALAR_CODE: Final = 6  # a tile instruction without a vector form, done element by element by the scalar unit
 
 # how the time of a row follows from its extents (cycles.py)
 FIXED: Final = 0
@@ -53,13 +54,14 @@ WHOLE_ROWS: Final = 4  # 1: flat only when rows are whole repeats
 OVERHEAD: Final = 5
 SLOPE: Final = 6
 TAIL: Final = 7        # cycles until the result is visible, beyond the time on the pipe
-RATE: Final = 8
+RATE: Final = 8        # transfers: bytes of a line that close rows share
 EXTRA: Final = 9
 ELEMENT_BITS: Final = 10
 PATH: Final = 11
 ISSUE: Final = 12
 ROW: Final = 13
-COST_COLUMNS: Final = 14
+MAX_REPEATS: Final = 14
+COST_COLUMNS: Final = 15
 
 # paths to global memory
 PATH_GM_UB: Final = 0

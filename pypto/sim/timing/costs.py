@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pypto.ir.dtype import INDEX, DataType
 from pypto.ir.instructions import INSTRUCTIONS
 from pypto.sim.chips import Chip
-from pypto.sim.chips.description import Path, RegisterVector, RepeatVector
+from pypto.sim.chips.description import Constant, Path, RegisterVector, RepeatVector
 from pypto.sim.layout import SPACES
 from pypto.sim.recording import AIC, ProgramRecord
 
@@ -121,6 +121,8 @@ def _vector(p: Row, instruction: _Instruction, chip: Chip) -> None:
     p[c.STRIDE] = instruction.work_stride()
     scalar_code = recipe.shape == "elements" or (recipe.divides and instruction.dtype.is_int())
     if scalar_code and chip.generation == "a2a3":
+        # before and after, a flag is set and awaited between the two units
+        p[c.KIND], p[c.OVERHEAD] = c.SCALAR_CODE, 4 * chip.sync.flag.value
         p[c.RULE], p[c.SLOPE] = c.SCALAR_ELEMENTS, chip.scalar.element.value
     elif isinstance(chip.vector, RepeatVector):
         _repeat(p, instruction, recipe, chip.vector)
@@ -149,6 +151,7 @@ def _repeat(p: Row, instruction: _Instruction, recipe: Recipe, unit: RepeatVecto
     variant = "_int" if instruction.dtype.is_int() else ("_half" if bits == 16 else "")
     ops = [unit.ops[f"{op}{variant}" if f"{op}{variant}" in unit.ops else op] for op in recipe.repeat]
     p[c.ELEMENTS_PER_REPEAT] = unit.repeat_bytes.value * 8 // bits
+    p[c.MAX_REPEATS] = unit.max_repeats.value
     _REPEAT_SHAPES[recipe.shape](p, instruction, recipe, ops, unit)
 
 
@@ -196,10 +199,15 @@ def _repeat_row_reduce(p, instruction, recipe, ops, unit) -> None:
 
 def _repeat_col_reduce(p, instruction, recipe, ops, unit) -> None:
     p[c.RULE] = c.REPEAT_COL_REDUCE
-    p[c.OVERHEAD] = unit.fold_latency.value * len(ops)
+    p[c.OVERHEAD] = sum(_step_overhead(op, unit) for op in ops)
     p[c.SLOPE] = unit.fold_slope.value * len(ops)
     p[c.EXTRA] = ops[0].tail.value
     p[c.ROW] = unit.lone_row.value
+
+
+def _step_overhead(op: Any, unit: RepeatVector) -> float:
+    """Cycles from one instruction of a dependent chain to the next, beyond the repeats (6.4)."""
+    return float(max(op.head.value + op.tail.value - unit.fold_hidden.value, unit.fold_least.value))
 
 
 def _repeat_row_expand(p, instruction, recipe, ops, unit) -> None:
@@ -267,9 +275,18 @@ def _register(p: Row, instruction: _Instruction, recipe: Recipe, unit: RegisterV
     p[c.OVERHEAD] = _frame(unit) + _chain_latency(ops, half)
     p[c.SLOPE], p[c.ROW] = run, by_row
     p[c.EXTRA] = max(by_row, unit.loop_gap.value - unit.loop_overlap.value * by_row)
+    if recipe.register[-1] == "select" and bits == 32:
+        _unpack_masks(p, unit)
     p[c.RULE] = {
         "row_reduce": c.REGISTER_ROW_REDUCE, "col_reduce": c.REGISTER_COL_REDUCE, "sort": c.REGISTER_SORT,
     }.get(recipe.shape, c.REGISTER_ELEMENTWISE)
+
+
+def _unpack_masks(p: Row, unit: RegisterVector) -> None:
+    """A mask has a bit per lane; for 32-bit lanes it is unpacked register by register (7.2)."""
+    p[c.OVERHEAD] += unit.mask_unpack.value
+    p[c.SLOPE], p[c.ROW] = max(p[c.SLOPE], unit.mask_interval.value), max(p[c.ROW], unit.mask_interval.value)
+    p[c.EXTRA] = unit.mask_row.value
 
 
 def _frame(unit: RegisterVector) -> float:
@@ -305,8 +322,10 @@ def _scalar_access(p: Row, instruction: _Instruction, chip: Chip) -> None:
     p[c.OVERHEAD] = chip.sync.pipe_to_pipe.value if tile else chip.scalar.gm_access.value
 
 
-def _path(p: Row, path: Path, code: int) -> None:
+def _path(p: Row, path: Path, code: int, line: Constant | None = None) -> None:
+    """``line``: lines whose cost neighbouring rows share; without it every row has a cost of its own."""
     p[c.KIND], p[c.RULE], p[c.PATH] = c.TRANSFER, c.DMA, code
+    p[c.RATE] = 0 if line is None else line.value
     p[c.ISSUE], p[c.ROW], p[c.OVERHEAD] = path.issue.value, path.row.value, path.fixed.value
     p[c.TAIL], p[c.EXTRA] = path.latency.value, path.split_lines.value
 
@@ -315,11 +334,11 @@ def _copy_gm(p: Row, instruction: _Instruction, chip: Chip) -> None:
     if instruction.pipe == c.FIX:
         _drain(p, instruction, chip)
     elif instruction.pipe == c.MTE3:
-        _path(p, chip.ub_gm, c.PATH_UB_GM)
+        _path(p, chip.ub_gm, c.PATH_UB_GM, chip.memory.l2_line_bytes)
     elif instruction.result_space() == _MAT or instruction.core == AIC:
         _path(p, chip.gm_l1_nd2nz, c.PATH_GM_L1)
     else:
-        _path(p, chip.gm_ub, c.PATH_GM_UB)
+        _path(p, chip.gm_ub, c.PATH_GM_UB, chip.memory.l2_line_bytes)
 
 
 def _drain(p: Row, instruction: _Instruction, chip: Chip) -> None:
@@ -333,7 +352,7 @@ def _drain(p: Row, instruction: _Instruction, chip: Chip) -> None:
 def _gather_gm(p: Row, instruction: _Instruction, chip: Chip) -> None:
     """Rows fetched one by one: the scalar unit reads an index, computes an address and issues a copy (3.2)."""
     _copy_gm(p, instruction, chip)
-    p[c.ROW] = chip.scalar.gather_row.value
+    p[c.ROW], p[c.RATE] = chip.scalar.gather_row.value, 0
 
 
 def _move(p: Row, instruction: _Instruction, chip: Chip) -> None:

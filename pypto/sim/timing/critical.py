@@ -31,6 +31,8 @@ def _class_of(m, row):
     kind, pipe = kind_of(m, row), pipe_of(m, row)
     if kind == c.TRANSFER or kind == c.PREFETCH:
         return GM_UB + path_of(m, row)
+    if kind == c.SCALAR_CODE:
+        return SCALAR
     if pipe == c.M:
         return CUBE
     if pipe == c.V:
@@ -162,7 +164,11 @@ def busy(m, pipe_busy, core_busy, path_bytes, hbm_bytes):
         core_busy[core] += m[sub + x.SUB_END] - m[sub + x.SUB_START]
         for row in range(m[sub + x.SUB_FIRST], m[sub + x.SUB_STOP], x.ROW_WORDS):
             pipe_busy[core, c.S] += m[row + x.SCALARS]
-            pipe_busy[core, pipe_of(m, row)] += m[row + x.WORK]
+            if kind_of(m, row) == c.SCALAR_CODE:
+                pipe_busy[core, c.S] += m[row + x.WORK]
+                pipe_busy[core, pipe_of(m, row)] += m[row + x.FLAGS]
+            else:
+                pipe_busy[core, pipe_of(m, row)] += m[row + x.WORK]
             if kind_of(m, row) == c.TRANSFER:
                 path_bytes[path_of(m, row)] += m[row + x.BYTES]
                 hbm_bytes[number, 0] += m[row + x.BYTES]

@@ -11,8 +11,6 @@ import math
 from . import codes as c
 from .compiled import kernel
 
-MAX_REPEATS = 255          # repeat field of a2a3, 8 bits
-
 
 @kernel
 def _ceil(a, b):
@@ -38,7 +36,7 @@ def _repeat_elementwise(p, rows, cols):
         repeats = rows * _ceil(cols, per_repeat)
         if cols > per_repeat or cols % per_repeat != 0:
             ragged = p[c.EXTRA]
-    return _ceil(repeats, MAX_REPEATS) * p[c.OVERHEAD] + repeats * p[c.SLOPE] + ragged
+    return _ceil(repeats, int(p[c.MAX_REPEATS])) * p[c.OVERHEAD] + repeats * p[c.SLOPE] + ragged
 
 
 @kernel
@@ -77,7 +75,8 @@ def _repeat_row_expand_op(p, rows, cols):
     """a2a3: broadcast the column into blocks, then one instruction per column of repeats (or per row, if fewer)."""
     columns = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
     broadcast = p[c.EXTRA] + _ceil(rows, 8)
-    instructions = min(columns * _ceil(rows, MAX_REPEATS), rows * _ceil(columns, MAX_REPEATS))
+    most = int(p[c.MAX_REPEATS])
+    instructions = min(columns * _ceil(rows, most), rows * _ceil(columns, most))
     return broadcast + instructions * p[c.OVERHEAD] + rows * columns * p[c.SLOPE]
 
 
@@ -151,13 +150,25 @@ def _fractal_bytes(p, rows, cols):
 
 
 @kernel
+def _rows_charged(p, bursts, pitch):
+    """Rows that cost a line of their own (3.2, 3.3): rows closer together than a line share it.
+
+    ``RATE``: bytes of a line, 0 on the path that converts to fractals, which handles every row by itself.
+    """
+    line = int(p[c.RATE])
+    if line > 0 and 0 < pitch < line:
+        return _ceil(bursts * pitch, line)
+    return bursts
+
+
+@kernel
 def cycles(p, rows, cols, second, third, fourth):
     """Core cycles the instruction takes on its pipe; transfers: the least time, whatever the memory does."""
     rule = int(p[c.RULE])
     if rule == c.CUBE:
         return _cube(p, second, third, fourth)
     if rule == c.DMA:
-        return max(p[c.ISSUE], second * p[c.ROW])
+        return max(p[c.ISSUE], _rows_charged(p, second, fourth) * p[c.ROW])
     if rows <= 0 or cols <= 0:
         return 0.0
     if rule == c.REPEAT_ELEMENTWISE:

@@ -171,6 +171,8 @@ def lay_out_rows(m, pc, pipe, following, deps, links, flags, trace, costs, cycle
         row = rows + number * x.ROW_WORDS
         own = pc[number]
         m[row + x.WHAT] = np.int64(flags[number]) | np.int64(pipe[number]) << x.PIPE_SHIFT
+        if pipe[number] == c.S:
+            m[row + x.WHAT] |= x.ON_SCALAR
         m[row + x.NEXT] = _reference(rows, following[number])
         if flags[number] & x.AT_BARRIER:
             m[row + x.LINK] = m[x.BARRIERS] + np.int64(links[number]) * x.BARRIER_WORDS
@@ -215,11 +217,16 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
     m[row + x.WHAT] |= kind
     m[row + x.WORK] = memo[own, 5]
     m[row + x.TAIL] = np.int64(costs[own, c.TAIL] * cycle)
-    if kind == c.TRANSFER or kind == c.PREFETCH:
+    if kind == c.SCALAR_CODE:
+        m[row + x.WHAT] |= x.ON_SCALAR
+        m[row + x.FLAGS] = np.int64(np.rint(costs[own, c.OVERHEAD] * cycle))
+    elif kind == c.TRANSFER or kind == c.PREFETCH:
         between = m[row + x.WHAT] & (x.AWAITED | x.HAS_CROSS)
         m[row + x.WHAT] |= np.int64(costs[own, c.PATH]) << x.PATH_SHIFT | (x.BETWEEN_CORES if between else 0)
         drains = costs[own, c.RULE] == c.DRAIN
-        m[row + x.FIXED] = 0 if drains else np.int64(costs[own, c.OVERHEAD] * cycle)
+        # one run of bytes is copied as it lies: nothing to convert
+        as_is = drains or (trace[number, TRACE_REPORT + 1] == 1 and not between)
+        m[row + x.FIXED] = 0 if as_is else np.int64(costs[own, c.OVERHEAD] * cycle)
         if between and not drains:
             # the report words of a hand-over are its queue and its number, not rows
             m[row + x.WORK] = np.int64(costs[own, c.ISSUE] * cycle)

@@ -144,6 +144,13 @@ def _stall(m, core, row, time):
     ready, cause = _operands(m, row)
     if ready < 0:
         return False
+    if kind_of(m, row) == c.SCALAR_CODE:
+        pipe = pipe_of(m, row)
+        if m[core + x.HEAD + pipe] >= 0:
+            return False
+        before = m[core + x.LAST + pipe]
+        if before >= 0 and m[before + x.END] + m[x.FLAG] > ready:
+            ready, cause = m[before + x.END] + m[x.FLAG], before
     if ready > time:
         time = ready
         m[core + x.SCALAR_CAUSE] = cause
@@ -160,6 +167,10 @@ def _stall(m, core, row, time):
     m[row + x.ISSUE_CAUSE] = m[core + x.SCALAR_CAUSE]
     time += m[row + x.WORK]
     m[core + x.SCALAR_TIME] = time
+    if kind_of(m, row) == c.SCALAR_CODE:
+        m[core + x.FREE + pipe_of(m, row)] = time + m[x.FLAG]
+        m[core + x.LAST + pipe_of(m, row)] = row
+        m[core + x.SCALAR_CAUSE] = row
     _end_row(m, core, row, time)
     return True
 
@@ -173,7 +184,7 @@ def _issue(m, core):
     while row < stop:
         pipe = pipe_of(m, row)
         time = m[core + x.SCALAR_TIME] + m[row + x.SCALARS]
-        if pipe == c.S:
+        if m[row + x.WHAT] & x.ON_SCALAR:
             if not _stall(m, core, row, time):
                 break
         else:

@@ -53,7 +53,9 @@ AWAITED: Final = 1 << 24            # a row of another core waits for this one
 BETWEEN_CORES: Final = 1 << 25      # moves a tile through lines of L2 that have no address
 HAS_CROSS: Final = 1 << 26          # LINK: list of rows of other cores to wait for, after their number
 AT_BARRIER: Final = 1 << 27         # LINK: barrier
+ON_SCALAR: Final = 1 << 28          # executed by the scalar unit, which waits for it
 BYTE: Final = 255
+FLAGS: Final = FIXED                # scalar code in place of a vector instruction: what the vector pipe spends on flags
 UNTIL: Final = MISSED              # a row of the scalar unit that waits for another chip: when that is over
 BY_START, BY_ISSUE = -1, -2        # causes other than a row
 

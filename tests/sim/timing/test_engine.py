@@ -291,3 +291,29 @@ def test_phases_nest_as_the_device_writes_them():
     assert p["post_orch"][0] == p["graph_build"][0] + p["graph_build"][1]
     assert t.device_wall_ns == p["post_orch"][0] + p["post_orch"][1]
     assert t.effective_ns == p["sched"][1] > p["orch"][1]
+
+
+def test_scalar_code_keeps_the_vector_pipe_waiting_and_hardly_uses_it():
+    k = Kernel()
+    tile, other = k.tile(8, 64, "int32"), k.tile(8, 64, "int32")
+    k.do("tadds", [tile], [tile]).do("tdivs", [tile], [tile]).do("tadds", [other], [other])
+    timeline = time_recording(one(k), A2A3)
+    element = A2A3.scalar.element.value
+    busy = {pipe: us * 1800 for pipe, us in timeline.pipe_busy_us().items()}
+    assert busy["S"] > 8 * 64 * element
+    assert busy["V"] == pytest.approx(2 * (4 + 8) + 4, abs=0.1), "two additions and four flags"
+    assert kernel_ns(k) / CYCLE_NS > 8 * 64 * element + 2 * 20, "both flags are waited for"
+    assert max(timeline.bottlenecks, key=timeline.bottlenecks.get) in ("scalar", "scheduler")
+
+
+def test_rows_close_together_share_their_lines():
+    def load(rows, width, pitch):
+        k = Kernel()
+        k.load(k.tile(rows, width // 4), 0, rows=rows, cols=width // 4, pitch=pitch)
+        state, recording = DeviceState(), one(k)
+        time_recording(recording, A2A3, state)
+        record = time_recording(recording, A2A3, state).records()[0]
+        return (record.end_ns - record.start_ns) / CYCLE_NS
+
+    scattered, dense = load(128, 128, 4096), load(128, 128, 256)
+    assert scattered - dense == pytest.approx(128 * 8 - 128 * 256 / 512 * 8, abs=2)
