@@ -16,6 +16,7 @@ from pypto.ir.passes.returns import explicit_returns
 from pypto.ir.passes.split_lanes import split_lanes
 from pypto.ir.passes.task_fans import fan_task_ids
 from pypto.ir.passes.unroll import unroll
+from pypto.ir.passes.windows import externalise_windows
 
 ProgramPass = Callable[[ir.Program], ir.Program]
 
@@ -33,6 +34,7 @@ def lowering_passes() -> list[NamedPass]:
     return [
         NamedPass("UnrollLoops", unroll),
         NamedPass("OutlineCoreScopes", outline),
+        NamedPass("ExternaliseWindows", externalise_windows),
         NamedPass("FanTaskIds", fan_task_ids),
         NamedPass("ShareGroupParameters", shared_members),
         NamedPass("ExplicitReturns", explicit_returns),
