@@ -126,9 +126,9 @@ def _literal(value: Any) -> str:
 
 
 def write_plan(directory: Path, build: Build) -> None:
-    """``report/memory.txt``: buffers, addresses, bytes, and the peak of every memory space."""
+    """``report/memory.txt``: the planner, buffers, addresses, bytes, and the peak of every memory space."""
     directory.mkdir(parents=True, exist_ok=True)
-    lines = []
+    lines = [f"planner {build.planner.name}", ""]
     for unit in build.units:
         lines.append(f"kernel {unit.name} ({unit.core})")
         lines += [f"  peak {space:<10} {peak:>9,} bytes" for space, peak in unit.kernel.peaks.items()]

@@ -13,11 +13,20 @@ from pypto.ir import nodes as ir
 from pypto.ir.advice import hint, warn
 from pypto.ir.enums import FunctionType
 from pypto.ir.errors import CompileError, Error
-from pypto.ir.pass_manager import DiagnosticCheck, DiagnosticPhase, VerificationLevel, effective, refuse_conflicts
+from pypto.ir.pass_manager import (
+    DiagnosticCheck,
+    DiagnosticPhase,
+    MemoryPlanner,
+    PassContext,
+    VerificationLevel,
+    effective,
+    refuse_conflicts,
+)
 from pypto.ir.verification import verify
 
 if TYPE_CHECKING:
     from pypto.ir.compiled_program import CompiledProgram
+    from pypto.ir.lowering.planners import Planner
 
 GENERATIONS = {"Ascend910B": "a2a3", "Ascend950": "a5"}
 ENTRY_TYPES = (FunctionType.Orchestration, FunctionType.Graph)
@@ -52,14 +61,14 @@ _NO_OPTIONS = CompileOptions()
 def compile_options(config: Any) -> CompileOptions:
     """The compile-side fields of a ``RunConfig`` (or ``None``)."""
     if config is None:
-        return _NO_OPTIONS
+        context = PassContext.current()
+        return _NO_OPTIONS if context is None else CompileOptions(memory_planner=str(context.get_memory_planner()))
     distributed = config.distributed_config
     frozen = None if distributed is None else repr(distributed)
-    planner = getattr(config, "memory_planner", None)
     return CompileOptions(
         config.platform,
         str(getattr(config, "strategy", "Default")),
-        None if planner is None else str(planner),
+        str(effective("memory_planner", getattr(config, "memory_planner", None))),
         bool(getattr(config, "analyze_auto_scopes_for_deps", False)),
         bool(getattr(config, "dump_ptoas_passes", False)),
         frozen,
@@ -179,17 +188,29 @@ def compile(  # noqa: A001 - the public name
         platform = f"{GENERATIONS[backend_type.name]}sim"
     checks = Checks.of(verification_level, diagnostic_phase, disabled_diagnostics)
     checks.before(program)
+    planner = _planner(memory_planner)
     name = program.name
     directory = output_directory(name, output_dir)
     if any(f.level is not None and f.level.number >= 3 for f in program.functions.values()):
         from pypto.ir.distributed_compiled_program import compile_distributed
 
-        return compile_distributed(program, directory, platform, backend_type, distributed_config, dump_passes)
-    return _compile_chip(program, directory, platform, backend_type, dump_passes, checks)
+        return compile_distributed(program, directory, platform, backend_type, distributed_config, dump_passes, planner)
+    return _compile_chip(program, directory, platform, backend_type, dump_passes, checks, planner)
+
+
+def _planner(stated: Any) -> Planner:
+    from pypto.ir.lowering.planners import planner_named
+
+    chosen = effective("memory_planner", stated)
+    if not isinstance(chosen, MemoryPlanner):
+        names = ", ".join(f"MemoryPlanner.{member.name}" for member in MemoryPlanner)
+        raise TypeError(f"memory_planner is {chosen!r}; legal: {names}")
+    return planner_named(chosen.name)
 
 
 def _compile_chip(
-    program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, checks: Checks
+    program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, checks: Checks,
+    planner: Planner,
 ) -> CompiledProgram:
     from pypto.ir.artifact import write_build
     from pypto.ir.compiled_program import CompiledProgram
@@ -206,7 +227,8 @@ def _compile_chip(
     for entry in entries:
         target = directory if len(entries) == 1 else directory / "next_levels" / entry.name
         target.mkdir(parents=True, exist_ok=True)
-        write_build(target, build(ready, entry, chip), entry, platform, backend_type.name, "tensormap_and_ringbuffer")
+        units = build(ready, entry, chip, planner)
+        write_build(target, units, entry, platform, backend_type.name, "tensormap_and_ringbuffer")
     return CompiledProgram(directory, program, platform, backend_type, names if len(names) > 1 else [], ready)
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.artifact import signature_of, write_meta
@@ -15,6 +15,9 @@ from pypto.ir.compiled_program import ParamInfo
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import FunctionType, ParamDirection
 from pypto.ir.errors import CompileError
+
+if TYPE_CHECKING:
+    from pypto.ir.lowering.planners import Planner
 
 META = "distributed_meta.json"
 SCHEMA = 2
@@ -235,6 +238,7 @@ def compile_distributed(
     backend_type: Any,
     distributed_config: DistributedConfig | None,
     dump_passes: Any,
+    planner: Planner,
 ) -> DistributedCompiledProgram:
     """Write the build directory of a program with a HOST orchestrator."""
     from pypto.ir.artifact import write_build
@@ -251,7 +255,7 @@ def compile_distributed(
     for entry in entries:
         target = directory / "next_levels" / entry.name
         target.mkdir(parents=True, exist_ok=True)
-        write_build(target, build(ready, entry, chip), entry, platform, backend_type.name, DEFAULT_RUNTIME)
+        write_build(target, build(ready, entry, chip, planner), entry, platform, backend_type.name, DEFAULT_RUNTIME)
         (target / "compiled_meta.json").unlink(missing_ok=True)
     for name in _STALE:
         (directory / name).unlink(missing_ok=True)

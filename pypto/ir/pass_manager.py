@@ -202,6 +202,7 @@ _FROM_ENVIRONMENT: dict[str, tuple[str, dict[str, Any], Any]] = {
         },
         DiagnosticPhase.PRE_PIPELINE,
     ),
+    "memory_planner": ("", {}, MemoryPlanner.PYPTO),
     "disabled_diagnostics": ("", {}, DiagnosticCheckSet([DiagnosticCheck.UnusedControlFlowResult])),
 }
 """Option -> environment variable, its values, and the default (spec language 8.5)."""

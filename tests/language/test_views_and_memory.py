@@ -6,6 +6,7 @@ from round_trip import assert_round_trips
 
 import pypto.language as pl
 from pypto import ir
+from pypto.pypto_core.passes import MemoryPlanner, PassContext
 from pypto.runtime import RunConfig
 
 SIM = RunConfig(platform="a2a3sim")
@@ -63,6 +64,51 @@ def test_the_plan_is_written_and_buffers_are_reused(tmp_path):
     torch.testing.assert_close(y, want, rtol=1e-5, atol=1e-5)
     plan = (tmp_path / "report/memory.txt").read_text()
     assert "peak Vec" in plan and "16,384 bytes" in plan, "33 values of 16 KiB share one buffer"
+
+
+@pl.jit
+def attention_scores(q: pl.Tensor, k: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for r in pl.pipeline(0, 64, 16, stage=2):
+            score = pl.matmul(q[r : r + 16, :], k[:], b_trans=True, out_dtype=pl.FP32)
+            e = pl.exp(pl.row_expand_sub(score, pl.row_max(score)))
+            y[r : r + 16, :] = pl.row_expand_div(e, pl.row_sum(e))
+    return y
+
+
+def test_every_planner_gives_the_same_values_and_its_own_plan(tmp_path, caplog):
+    q, k = rnd(64, 32, dtype=torch.float16), rnd(48, 32, seed=1, dtype=torch.float16)
+    plans, results = {}, []
+    for planner in MemoryPlanner:
+        y = torch.zeros(64, 48)
+        config = RunConfig(platform="a2a3", memory_planner=planner)
+        compiled = attention_scores.compile(q, k, y, config=config)
+        compiled(q, k, y)
+        results.append(y)
+        plans[planner.name] = (compiled.output_dir / "report/memory.txt").read_text()
+        assert plans[planner.name].startswith(f"planner {planner.name}\n")
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+    torch.testing.assert_close(results[0], torch.softmax(q.float() @ k.float().T, -1), rtol=1e-4, atol=1e-4)
+    bodies = {name: text.split("\n", 1)[1] for name, text in plans.items()}
+    assert bodies["PTOAS"] != bodies["PYPTO"], "without the compiler's reuse buffers lie elsewhere"
+    assert [r.message for r in caplog.records if "assembler" in r.message], "the assembler's plan is announced"
+
+
+def test_the_planner_of_the_active_context_counts():
+    x, y = rnd(16, 32), torch.zeros(16, 32)
+
+    @pl.jit
+    def negate(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.neg(x)
+        return y
+
+    with PassContext(memory_planner=MemoryPlanner.DSA_RP):
+        inside = negate.compile(x, y)
+    assert (inside.output_dir / "report/memory.txt").read_text().startswith("planner DSA_RP")
+    assert negate.compile(x, y) is not inside
+    with pytest.raises(TypeError, match=r"memory_planner is 'fast'; legal: MemoryPlanner.PYPTO"):
+        negate.compile(x, y, config=RunConfig(memory_planner="fast"))
 
 
 # --- views in orchestration ---

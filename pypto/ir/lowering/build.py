@@ -13,6 +13,7 @@ from pypto.ir.lowering.instructions import Kernel
 from pypto.ir.lowering.kernel import KernelLowering
 from pypto.ir.lowering.memory import Space, plan
 from pypto.ir.lowering.orchestration import OrchestrationLowering
+from pypto.ir.lowering.planners import DEFAULT_PLANNER, Planner
 from pypto.ir.lowering.scalars import identifier
 from pypto.ir.lowering.text import kernel_text
 
@@ -36,6 +37,7 @@ class Build:
 
     orchestration: str
     orchestration_text: str
+    planner: Planner = DEFAULT_PLANNER
     units: list[Unit] = field(default_factory=list)
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     external: list[ir.Function] = field(default_factory=list)
@@ -55,11 +57,11 @@ def spaces_of(chip: Any) -> dict[str, Space]:
     return found
 
 
-def build(program: ir.Program, entry: ir.Function, chip: Any) -> Build:
+def build(program: ir.Program, entry: ir.Function, chip: Any, planner: Planner = DEFAULT_PLANNER) -> Build:
     """Texts of ``entry`` and of every kernel it reaches."""
     reached = _reached(program, entry)
     clusters = int(chip.cores.clusters.value)
-    result = Build(identifier(entry.name), OrchestrationLowering(entry, program.functions, clusters).run())
+    result = Build(identifier(entry.name), OrchestrationLowering(entry, program.functions, clusters).run(), planner)
     spaces = spaces_of(chip)
     for function in reached:
         if function.attrs.get("external") or "external_source" in function.attrs:
@@ -79,7 +81,7 @@ def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space], 
         members[0].name = f"{kernel.name}_aiv"
         result.groups[identifier(function.name)] = {"aic": None, "aiv": members[0].name, "lanes": 2}
     for member in members:
-        plan(member, spaces, function.span)
+        plan(member, spaces, function.span, result.planner)
         result.units.append(Unit(member.name, member.core, kernel_text(member), member))
     if len(members) == 2:
         result.groups[kernel.name] = {"aic": members[0].name, "aiv": members[1].name, "lanes": lanes}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pypto.ir.errors import CompileError
 from pypto.ir.lowering.instructions import Branch, Instruction, Kernel, Loop, Node, Tile, WhileLoop, instructions
 from pypto.ir.lowering.liveness import Interference, same_loop_stages
+from pypto.ir.lowering.planners import DEFAULT_PLANNER, Planner
 from pypto.ir.span import Span
 
 
@@ -19,7 +21,7 @@ class Space:
     alignment_bytes: int
 
 
-def plan(kernel: Kernel, spaces: dict[str, Space], span: Span) -> None:
+def plan(kernel: Kernel, spaces: dict[str, Space], span: Span, planner: Planner = DEFAULT_PLANNER) -> None:
     """Give every tile of ``kernel`` an address; moves between registers that share one buffer vanish.
 
     Raises ``CompileError`` naming the space, the bytes needed and the bytes there are.
@@ -29,14 +31,14 @@ def plan(kernel: Kernel, spaces: dict[str, Space], span: Span) -> None:
     groups = _Groups(found)
     for pair in found.copies:
         groups.merge(*pair)
-    for pair in found.shares:
-        if not groups.merge(*pair):
-            found.connect(*pair)
+    meeting = [pair for pair in found.shares if not _in_place(planner, groups, found, pair)]
     buffers = list(dict.fromkeys(t.buffer for t in kernel.tiles if t in used))
+    planner.check(buffers, span)
     separate = same_loop_stages(buffers)
     for name in dict.fromkeys(t.space for t in buffers):
         members = [t for t in buffers if t.space == name]
-        _place_space(kernel, name, members, groups, found, separate, spaces, span)
+        problem = _problem(members, groups, found, meeting, spaces[name])
+        _place_space(kernel, problem, separate, planner, span)
     kernel.tiles = [t for t in kernel.tiles if t in used or t.buffer in buffers]
     for tile in kernel.tiles:
         tile.address = tile.buffer.address + tile.base_offset()
@@ -73,42 +75,82 @@ class _Groups:
         first, second = self.leader(a), self.leader(b)
         if first is second:
             return True
+        if not self.may_meet(a, b):
+            return False
+        self._leader[second] = first
+        self._members[first] = self.members(first) | self.members(second)
+        return True
+
+    def may_meet(self, a: Tile, b: Tile) -> bool:
+        """Whether the groups of ``a`` and ``b`` have one geometry and nothing in one interferes with the other."""
+        first, second = self.leader(a), self.leader(b)
         fits = first.space == second.space and first.nbytes == second.nbytes and first.row_stride == second.row_stride
         if not fits or first.element_bytes != second.element_bytes or first.allocation or second.allocation:
             return False
         left, right = self.members(first), self.members(second)
-        if any(self._found.edges[x] & right for x in left):
-            return False
-        self._leader[second] = first
-        self._members[first] = left | right
+        return not any(self._found.edges[x] & right for x in left)
+
+
+def _in_place(planner: Planner, groups: _Groups, found: Interference, pair: tuple[Tile, Tile]) -> bool:
+    """Settle whether a result and its operand share bytes; False leaves it to the placement."""
+    if planner.in_place == "merge" and groups.merge(*pair):
         return True
+    if planner.in_place == "meet" and groups.may_meet(*pair):
+        return False
+    found.connect(*pair)
+    return True
+
+
+@dataclass
+class _Problem:
+    """Buffers of one space: which lie apart, and which may also meet at exactly one address."""
+
+    space: Space
+    leaders: list[Tile]
+    groups: _Groups
+    apart: dict[Tile, set[Tile]]
+    meeting: dict[Tile, set[Tile]]
+
+
+def _problem(
+    members: list[Tile], groups: _Groups, found: Interference, meeting: list[tuple[Tile, Tile]], space: Space
+) -> _Problem:
+    leaders = list(dict.fromkeys(groups.leader(t) for t in members))
+    partners: dict[Tile, set[Tile]] = {leader: set() for leader in leaders}
+    for a, b in meeting:
+        first, second = groups.leader(a), groups.leader(b)
+        if first in partners and second in partners and first is not second:
+            partners[first].add(second)
+            partners[second].add(first)
+    return _Problem(space, leaders, groups, _group_conflicts(leaders, groups, found), partners)
 
 
 def _place_space(
-    kernel: Kernel,
-    name: str,
-    members: list[Tile],
-    groups: _Groups,
-    found: Interference,
-    separate: list[list[tuple[Tile, Tile]]],
-    spaces: dict[str, Space],
-    span: Span,
+    kernel: Kernel, problem: _Problem, separate: list[list[tuple[Tile, Tile]]], planner: Planner, span: Span
 ) -> None:
-    space = spaces[name]
-    leaders = list(dict.fromkeys(groups.leader(t) for t in members))
-    apart = _group_conflicts(leaders, groups, found)
-    for pairs in separate:
-        peak = _first_fit(leaders, _with_stages(apart, pairs, groups), space)
+    space = problem.space
+    tries = [_with_stages(problem.apart, pairs, problem.groups) for pairs in separate]
+    tries = tries[:1] if planner.rotate and tries else [*tries, problem.apart]
+    for apart in tries:
+        peak = _lowest_peak(problem, apart, planner)
         if peak <= space.capacity_bytes:
             break
-    else:
-        peak = _first_fit(leaders, apart, space)
     if peak > space.capacity_bytes:
-        raise CompileError(_overflow(kernel, space, leaders, peak), span)
-    for leader in leaders:
-        for tile in groups.members(leader):
+        raise CompileError(_overflow(kernel, space, problem.leaders, peak), span)
+    for leader in problem.leaders:
+        for tile in problem.groups.members(leader):
             tile.address = leader.address
     kernel.peaks[space.name] = peak
+
+
+def _lowest_peak(problem: _Problem, apart: dict[Tile, set[Tile]], planner: Planner) -> int:
+    """Place the buffers in the order that needs fewest bytes."""
+    orders = [order(problem.leaders, apart) for order in planner.orders]
+    peaks = [_first_fit(order, apart, problem.meeting, problem.space) for order in orders]
+    best = peaks.index(min(peaks))
+    if best != len(peaks) - 1:
+        _first_fit(orders[best], apart, problem.meeting, problem.space)
+    return peaks[best]
 
 
 def _with_stages(
@@ -145,31 +187,39 @@ def _declared_conflicts(leaders: list[Tile], conflicts: dict[Tile, set[Tile]]) -
                 conflicts[a].add(b)
 
 
-def _first_fit(leaders: list[Tile], conflicts: dict[Tile, set[Tile]], space: Space) -> int:
-    """Lowest address for each buffer, in program order; returns the bytes used."""
+def _first_fit(
+    leaders: list[Tile], conflicts: dict[Tile, set[Tile]], meeting: dict[Tile, set[Tile]], space: Space
+) -> int:
+    """Lowest address for each buffer in turn, where one it may meet lies if that is free; returns the bytes used."""
     peak = 0
     declared: dict[str, Tile] = {}
     placed: set[Tile] = set()
     sizes = _declared_sizes(leaders)
+
+    def extent(tile: Tile) -> int:
+        return _rounded(sizes.get(tile.allocation or "", tile.nbytes), space.alignment_bytes) * tile.slots
+
     for tile in leaders:
-        size = _rounded(sizes.get(tile.allocation or "", tile.nbytes), space.alignment_bytes) * tile.slots
+        size = extent(tile)
         if tile.allocation in declared:
             tile.address = declared[tile.allocation].address
         else:
-            taken = sorted(
-                (
-                    o.address,
-                    o.address + _rounded(sizes.get(o.allocation or "", o.nbytes), space.alignment_bytes) * o.slots,
-                )
-                for o in conflicts[tile]
-                if o in placed
-            )
-            tile.address = _gap(taken, size)
+            tile.address = _place(tile, size, conflicts[tile] & placed, meeting[tile] & placed, extent)
             if tile.allocation:
                 declared[tile.allocation] = tile
         placed.add(tile)
         peak = max(peak, tile.address + size)
     return peak
+
+
+def _place(tile: Tile, size: int, apart: set[Tile], meeting: set[Tile], extent: Callable[[Tile], int]) -> int:
+    taken = sorted((o.address, o.address + extent(o)) for o in apart)
+    others = sorted((o.address, o.address + extent(o)) for o in meeting - apart)
+    for start, stop in others:
+        alone = all(start == a or start + size <= a or b <= start for a, b in others)
+        if stop - start == size and alone and all(start + size <= a or b <= start for a, b in taken):
+            return start
+    return _gap(sorted(taken + others), size)
 
 
 def _declared_sizes(leaders: list[Tile]) -> dict[str, int]:

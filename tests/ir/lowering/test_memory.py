@@ -10,6 +10,7 @@ from pypto.ir.dtype import FP16, FP32
 from pypto.ir.errors import CompileError
 from pypto.ir.lowering.instructions import Branch, Instruction, Kernel, Loop, Register, Tile
 from pypto.ir.lowering.memory import Space, plan
+from pypto.ir.lowering.planners import DEFAULT_PLANNER, PLANNERS
 from pypto.ir.span import UNKNOWN_SPAN
 
 SPACES = {"vec": Space("Vec", 1 << 20, 128)}
@@ -23,9 +24,9 @@ def op(target, *sources, may_share=True, copy=False):
     return Instruction("op", [target, *sources], writes=(target,), reads=tuple(sources), may_share=may_share, copy=copy)
 
 
-def planned(tiles, body, spaces=SPACES):
+def planned(tiles, body, spaces=SPACES, planner=DEFAULT_PLANNER):
     kernel = Kernel("k", "aiv", [], body, list(tiles))
-    plan(kernel, spaces, UNKNOWN_SPAN)
+    plan(kernel, spaces, UNKNOWN_SPAN, planner)
     return kernel
 
 
@@ -124,7 +125,7 @@ def test_what_is_alive_together_never_overlaps(data):
         defined.append(t)
     last = {t: max(i for i, n in enumerate(body) if t in n.reads or t in n.writes) for t in tiles}
     first = {t: i for i, t in enumerate(tiles)}
-    kernel = planned(tiles, body)
+    kernel = planned(tiles, body, planner=PLANNERS[data.draw(st.sampled_from(sorted(PLANNERS)))])
     for a, b in itertools.combinations(tiles, 2):
         if max(first[a], first[b]) < min(last[a], last[b]):
             assert not overlaps(a, b), (a.name, b.name)
@@ -144,3 +145,42 @@ def test_copies_of_an_inner_pipeline_stay_apart_when_there_is_no_room_for_those_
     planned(names, body, {"vec": Space("Vec", 2 * names[0].nbytes, 128)})
     a, b, c, d = (one.address for one in names)
     assert (a, b) == (c, d) and a != b
+
+
+# --- planners -----------------------------------------------------------------------------------------------------------
+
+
+def fragmented():
+    """A small buffer between two that die before a large one is born."""
+    small, big, late = tile("small", rows=8), tile("big", rows=16), tile("late", rows=24)
+    body = [op(small), op(big, small, may_share=False), store(small), op(late, big, may_share=False), store(late)]
+    return [small, big, late], body
+
+
+def test_joint_packing_needs_no_more_bytes_than_program_order():
+    kernels = {name: planned(*fragmented(), planner=PLANNERS[name]) for name in ("PYPTO", "DSA_RP")}
+    peaks = {name: kernel.peaks["Vec"] for name, kernel in kernels.items()}
+    assert peaks["DSA_RP"] == (16 + 24) * 64 * 4 < peaks["PYPTO"]
+
+
+def test_who_works_in_place():
+    addresses = {}
+    for name, planner in PLANNERS.items():
+        a, b = tile("a"), tile("b")
+        planned([a, b], [op(a), op(b, a), store(b)], planner=planner)
+        addresses[name] = a.address == b.address
+    assert addresses == {"PYPTO": True, "DSA_RP": True, "PTOAS": False}
+
+
+def test_the_assembler_rotates_slots_or_refuses():
+    first, second = tile("first", stage=((0, 0),)), tile("second", stage=((0, 1),))
+    small = {"vec": Space("Vec", first.nbytes, 128)}
+    with pytest.raises(CompileError, match="needs 8,192 bytes of Vec, the chip has 4,096"):
+        planned([first, second], [op(first), store(first), op(second), store(second)], small, PLANNERS["PTOAS"])
+
+
+def test_the_assembler_takes_declared_allocations_of_several_slots_only():
+    one, many = tile("one", allocation="room"), tile("many", allocation="ring", slots=2)
+    planned([many], [op(many), store(many)], planner=PLANNERS["PTOAS"])
+    with pytest.raises(CompileError, match="several slots only; 'room', used by 'one', has one"):
+        planned([one], [op(one), store(one)], planner=PLANNERS["PTOAS"])
