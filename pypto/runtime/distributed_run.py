@@ -272,7 +272,7 @@ class Execution:
         programs = [task.program.callable for task in self._flying.values() if task.program is not None]
         names = tuple(dict.fromkeys(task.name for task in self._flying.values()))
         finding = deadlock_finding(lines, names, programs)
-        self._fail(RankWaitError([finding], "\n".join([*lines, f"to repair: {finding.suggestion}"])))
+        self._fail(RankWaitError([finding], f"{finding.message}\nto repair: {finding.suggestion}"))
 
     def _quiet(self) -> None:
         """After an interruption: every rank gives up and answers, or is ended."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime.run_config import RunConfig
+from pypto.sim.checks.collectives import REPAIR, unmet_collective, waiting_places
 from pypto.sim.checks.findings import CheckError, Finding, WaitError
 from pypto.sim.checks.forced import keep
 from pypto.sim.checks.selection import Checks
@@ -48,6 +49,7 @@ class RunChecks:
 
     def findings(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> tuple[Finding, ...]:
         """What the ranks found each for itself, and what their logs say together; updates ``cells``."""
+        from pypto.sim.checks.collectives import uneven_collectives
         from pypto.sim.checks.ranks import RunOrder, rank_findings
 
         found = [finding for answer in done.values() for finding in answer.findings]
@@ -58,7 +60,8 @@ class RunChecks:
         }
         if logs:
             order = RunOrder(logs, {task.number: sorted(task.after & logs.keys()) for task in tasks}, self.cells)
-            found += [finding for finding in rank_findings(order) if finding.kind in self.checks.kinds]
+            together = (*uneven_collectives(order), *rank_findings(order))
+            found += [finding for finding in together if finding.kind in self.checks.kinds]
             for cell, notifies in order.notifies.items():
                 for notify in notifies:
                     value, sets = int(notify.words[2]), int(notify.words[3]) == 1
@@ -84,7 +87,12 @@ def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Seque
         advice.insert(0, f"use NotifyOp.AtomicAdd: {', '.join(sets)} signals with NotifyOp.Set, which does not add up")
     signals = re.findall(r"signal (\w+)\[", text)
     kernels = tuple(dict.fromkeys(re.findall(r"wait of (\w+),", text)))
-    return Finding("deadlock", text, signals[0] if signals else "", (*kernels, *names), (), None, (), "; ".join(advice))
+    places = waiting_places(text)
+    unmet = unmet_collective(text, places)
+    kind, message, repair = "deadlock", text, "; ".join(advice)
+    if unmet:
+        kind, message, repair = "collective", f"{unmet}\n{text}", REPAIR
+    return Finding(kind, message, signals[0] if signals else "", (*kernels, *names), places, None, (), repair)
 
 
 def _sets(programs: Sequence[Any]) -> list[str]:

@@ -19,6 +19,7 @@ from pypto.runtime.prepared import PreparedProgram
 from pypto.runtime.registration import CallableId, RegistrationHandle
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.worker_base import Worker
+from pypto.sim.checks.forced import results_in_place
 
 __all__ = ["ChipWorker", "RegistrationHandle"]
 
@@ -168,7 +169,8 @@ class ChipWorker(Worker):
 
     def dispatch_registered(self, handle: RegistrationHandle, args: tuple[Any, ...], config: RunConfig | None) -> Any:
         """Launch the program of ``handle``."""
-        return self.dispatch(handle.prepared, args, config)
+        with results_in_place():
+            return self.dispatch(handle.prepared, args, config)
 
     def check_residency(self, prepared: PreparedProgram, call: BoundCall) -> None:
         """``ValueError`` unless every resident argument of ``call`` is a live tensor of this worker."""

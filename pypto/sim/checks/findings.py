@@ -132,7 +132,7 @@ class DirectionError(CheckError):
 class PrecisionError(CheckError):
     """Values that left the range of their dtype, or an operation the chip does differently."""
 
-    kinds = ("precision",)
+    kinds = ("precision", "overflow", "wrap")
 
 
 class ShapeContractError(CheckError):
@@ -150,7 +150,7 @@ class PlacementError(CheckError, ValueError):
 class SignalError(CheckError):
     """Windows and signals between ranks used without the order they need."""
 
-    kinds = ("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue")
+    kinds = ("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective")
 
 
 class ZeroDivisionFinding(CheckError, DivisionByZeroError):

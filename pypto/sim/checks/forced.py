@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 CHECKS: Final = "PYPTO_CHECKS"
 MODE: Final = "PYPTO_CHECKS_MODE"
 _kept: list[Finding] = []
+_in_place: ContextVar[bool] = ContextVar("pypto_results_in_place", default=False)
 
 
 def asked() -> tuple[str | frozenset[str], str] | None:
@@ -39,6 +41,25 @@ def taken() -> list[Finding]:
     found = list(dict.fromkeys(_kept))
     _kept.clear()
     return found
+
+
+@contextmanager
+def results_in_place() -> Iterator[None]:
+    """Launches of the body repeat one call and leave their results in its arguments (handles, benchmarks).
+
+    Forced checks then say nothing about the part of an output that such a call leaves out: the poison stays there for
+    whoever reads it. Checks that a configuration asks for are not touched.
+    """
+    token = _in_place.set(True)
+    try:
+        yield
+    finally:
+        _in_place.reset(token)
+
+
+def whole_outputs() -> bool:
+    """Whether every byte of an output must be written where checks are forced."""
+    return not _in_place.get()
 
 
 @contextmanager

@@ -12,26 +12,31 @@ Kind = Literal[
     "war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence",
     "uninit", "out-of-valid", "direction", "precision",
     "bounds", "deadlock", "fifo", "misuse", "shape-contract", "placement",
-    "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue",
+    "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective",
+    "overflow", "wrap",
 ]  # fmt: skip
 KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
 CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
-ON_REQUEST: Final[frozenset[str]] = frozenset()
+ON_REQUEST: Final = frozenset(("overflow", "wrap"))
 _ORDER: Final = frozenset(
     ("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction")
 )
-_RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue"))
-_VALUES: Final = frozenset(("uninit", "out-of-valid", "precision"))
+_RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective"))
+_VALUES: Final = frozenset(("uninit", "out-of-valid", "precision", "overflow", "wrap"))
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
 
 
 @dataclass(frozen=True)
 class Checks:
-    """Kinds that are looked for, whether a finding raises, and the byte that undefined memory holds."""
+    """Kinds that are looked for, whether a finding raises, and the byte that undefined memory holds.
+
+    Without ``whole_outputs`` a launch may leave out part of an output (but not all of it).
+    """
 
     kinds: frozenset[str]
     mode: Literal["raise", "collect"] = "raise"
     poison: Literal["nan", "pattern", "zero"] = "nan"
+    whole_outputs: bool = True
 
     @classmethod
     def of(
@@ -46,20 +51,21 @@ class Checks:
 
         What is forced from outside (forced.py) takes the place of a choice that was not made.
         """
-        outside = forced.asked()
+        outside, whole = forced.asked(), True
         if outside is not None and asked is None:
             asked, mode = outside[0], outside[1]  # type: ignore[assignment]
+            whole = forced.whole_outputs()
         if asked is None:
             asked = "cheap" if clocked else "none"
         if isinstance(asked, str):
-            named = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS)}
+            named = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
             if asked not in named:
                 raise ValueError(f"checks must be 'none', 'cheap', 'all' or a set of kinds, got {asked!r}")
-            return cls(named[asked], mode, poison)
+            return cls(named[asked], mode, poison, whole)
         unknown = sorted(set(asked) - set(KINDS))
         if unknown:
             raise ValueError(f"unknown kind of check {unknown[0]!r}; known: {', '.join(KINDS)}")
-        return cls(frozenset(asked), mode, poison)
+        return cls(frozenset(asked), mode, poison, whole)
 
     def __bool__(self) -> bool:
         return bool(self.kinds)
@@ -70,7 +76,7 @@ class Checks:
         bits = w.ORDER if self.kinds & (_ORDER | _RANKS) else 0
         if self.kinds & _VALUES:
             bits |= w.UNDEFINED
-        if "precision" in self.kinds:
+        if self.kinds & {"precision", "overflow"}:
             bits |= w.PRECISION
         if "bounds" in self.kinds:
             bits |= w.BOUNDS

@@ -62,7 +62,8 @@ def _host_tensor(watch: LaunchWatch, number: int, memory: Memory, shadow: np.nda
     for code in np.unique(shadow):
         runs = byte_runs(shadow == code)
         if code == w.UNWRITTEN:
-            yield _unwritten(watch, number, memory, runs)
+            if watch.checks.whole_outputs or (shadow == w.UNWRITTEN).all():
+                yield _unwritten(watch, number, memory, runs)
         elif code >= w.FIRST_ORIGIN:
             origin = watch.origins[int(code) - w.FIRST_ORIGIN]
             yield _from_origin(watch, origin, memory, runs)

@@ -80,3 +80,20 @@ def test_the_pytest_plugin(tmp_path, rows, outcome):
     command = [sys.executable, "-m", "pytest", "-q", "--pypto-checks=all", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert outcome in done.stdout, done.stdout
+
+
+_IN_PLACE = _SCRIPT.replace("half(torch", "def launch(call):\n    call(torch") + """
+def test_part_of_an_output():
+    from pypto.runtime import ChipWorker
+    with ChipWorker(RunConfig(platform="a2a3")) as worker:
+        x, y = torch.ones(16, 32), torch.zeros(16, 32)
+        worker.register(half.compile(x, y, config=RunConfig(platform="a2a3")))(x, y)
+        assert torch.isnan(y[8:]).all() and torch.equal(y[:8], x[:8])
+"""
+
+
+def test_the_plugin_leaves_the_poison_where_a_handle_fills_part_of_an_output(tmp_path):
+    (tmp_path / "test_it.py").write_text(_IN_PLACE.replace("ROWS", "8"))
+    command = [sys.executable, "-m", "pytest", "-q", "--pypto-checks=all", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed" in done.stdout, done.stdout
