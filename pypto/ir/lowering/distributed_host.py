@@ -6,18 +6,20 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.enums import FunctionType
-from pypto.ir.errors import CompileError, Error
+from pypto.ir.errors import CompileError
 from pypto.ir.lowering.distributed_domains import Domain, Domains
 from pypto.ir.lowering.scalars import identifier
+from pypto.ir.lowering.statements import StatementLowering
 
 ENTRY_ATTRIBUTE = "_pypto_distributed_entry"
 _PYTHON = {"/": "host.divide", "//": "//", "min": "min", "max": "max"}
 
 
-class HostLowering:
+class HostLowering(StatementLowering):
     """Writes the driver of one HOST orchestrator."""
 
     def __init__(self, function: ir.Function, functions: dict[str, ir.Function], domains: list[Domain]):
+        super().__init__()
         self.function, self.functions, self.domains = function, functions, domains
         self.lines: list[str] = []
         self.depth = 1
@@ -78,15 +80,7 @@ class HostLowering:
 
     def _block(self, body: list[ir.Stmt]) -> None:
         before = len(self.lines)
-        for stmt in body:
-            saved, self.span = self.span, stmt.span if stmt.span.line else self.span
-            try:
-                self._statement(stmt)
-            except Error:
-                raise
-            except (TypeError, ValueError, LookupError) as e:
-                raise CompileError(str(e).strip("'\""), self.span) from e
-            self.span = saved
+        self._statements(body)
         if len(self.lines) == before and self.depth > 1:
             self.line("pass")
 

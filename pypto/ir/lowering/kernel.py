@@ -8,7 +8,7 @@ from pypto.ir import nodes as ir
 from pypto.ir import operations
 from pypto.ir.dtype import INT64
 from pypto.ir.enums import MemorySpace, ParamDirection
-from pypto.ir.errors import CompileError, Error
+from pypto.ir.errors import CompileError
 from pypto.ir.lowering.distributed import RankLowering
 from pypto.ir.lowering.instructions import (
     ArrayRef,
@@ -157,25 +157,6 @@ class KernelLowering(RankLowering):
         return self.tile_of(expr) if isinstance(expr.type, ir.TileType) else self.tensor(expr)
 
     # --- statements ---
-
-    def _statements(self, body: list[ir.Stmt]) -> None:
-        for stmt in body:
-            saved, self.span = self.span, stmt.span if stmt.span.line else self.span
-            try:
-                getattr(self, f"_on_{type(stmt).__name__.lower()}")(stmt)
-            except Error:
-                raise
-            except (TypeError, ValueError, LookupError) as e:
-                raise CompileError(str(e).strip("'\""), self.span) from e
-            self.span = saved
-
-    def _nested(self, body: list[ir.Stmt]) -> list[Node]:
-        inner: list[Node] = []
-        saved = self.block
-        self.block = inner
-        self._statements(body)
-        self.block = saved
-        return inner
 
     def _on_assign(self, stmt: ir.Assign) -> None:
         target, value = stmt.target, stmt.value

@@ -8,7 +8,7 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import TASK_ID
 from pypto.ir.enums import ForKind, FunctionType, ParamDirection
-from pypto.ir.errors import CompileError, Error
+from pypto.ir.errors import CompileError
 from pypto.ir.lowering.instructions import (
     ArrayRef,
     Branch,
@@ -74,25 +74,6 @@ class OrchestrationLowering(ScalarLowering):
         return "\n".join([*head, *text.lines, "}", ""])
 
     # --- statements ---
-
-    def _statements(self, body: list[ir.Stmt]) -> None:
-        for stmt in body:
-            saved, self.span = self.span, stmt.span if stmt.span.line else self.span
-            try:
-                getattr(self, f"_on_{type(stmt).__name__.lower()}")(stmt)
-            except Error:
-                raise
-            except (TypeError, ValueError, LookupError) as e:
-                raise CompileError(str(e).strip("'\""), self.span) from e
-            self.span = saved
-
-    def _nested(self, body: list[ir.Stmt]) -> list[Node]:
-        inner: list[Node] = []
-        saved = self.block
-        self.block = inner
-        self._statements(body)
-        self.block = saved
-        return inner
 
     def _on_assign(self, stmt: ir.Assign) -> None:
         kind, value = stmt.target.type, stmt.value

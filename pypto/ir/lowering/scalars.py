@@ -9,7 +9,7 @@ from pypto.ir import nodes as ir
 from pypto.ir.dtype import BOOL, INDEX, DataType
 from pypto.ir.errors import CompileError
 from pypto.ir.lowering.instructions import ArrayRef, Instruction, Loop, Node, Register, TensorRef
-from pypto.ir.span import UNKNOWN_SPAN, Span
+from pypto.ir.lowering.statements import StatementLowering
 
 BINARY = {
     "+": "sadd",
@@ -65,19 +65,27 @@ def copy_array(lowering: ScalarLowering, name: str, kind: ir.ArrayType, source: 
     lowering.block.append(Loop(index, 0, kind.extent, 1, copied, lowering.span))
 
 
-class ScalarLowering:
+class ScalarLowering(StatementLowering):
     """Emits scalar instructions into the current block."""
 
     block: list[Node]
     arrays: dict[str, tuple[int, DataType]]
 
     def __init__(self, function: ir.Function):
+        super().__init__()
         self.function = function
         self.block = []
-        self.span: Span = UNKNOWN_SPAN
         self._temporaries = 0
         self._symbols: dict[str, Register] = {}
         self._prologue: list[Node] = []
+
+    def _nested(self, body: list[ir.Stmt]) -> list[Node]:
+        inner: list[Node] = []
+        saved = self.block
+        self.block = inner
+        self._statements(body)
+        self.block = saved
+        return inner
 
     def emit(self, mnemonic: str, *operands: Any, **fields: Any) -> Instruction:
         made = Instruction(mnemonic, list(operands), span=self.span, **fields)
