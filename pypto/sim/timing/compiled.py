@@ -21,7 +21,11 @@ from numba.core.serialize import dumps
 from pypto.sim.kernels.cache import alone, folder, read, write
 from pypto.sim.kernels.progress import Progress
 
-kernel = numba.njit(nogil=True, error_model="numpy", forceinline=True)
+# Compiled code allocates nothing; whoever calls it brings the memory. Without reference counting, which costs an atomic
+# operation per call and array, the engine takes half the time.
+_options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+kernel = numba.njit(forceinline=True, **_options)
 """Decorator of the pieces an entry point is made of; they are compiled into it."""
 
 
@@ -72,7 +76,7 @@ class _EntryCache(NullCache):
 
 def entry(function: Callable[..., Any]) -> Any:
     """Decorator of an entry point: compiled on first use, loaded from disk afterwards."""
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher: Any = numba.njit(**_options)(function)
     dispatcher._cache = _EntryCache(function.__name__)
     dispatcher.compile = partial(dispatcher._cache.compile, dispatcher.compile)
     return dispatcher

@@ -77,12 +77,11 @@ def _row_time(m, row, spent, clock):
 
 
 @entry
-def walk(m, previous, makespan_start, makespan_end, spent):
-    """Fill ``spent`` int64[classes] (ps) for the window ``[makespan_start, makespan_end]``.
+def walk(m, previous, makespan_start, clock, spent):
+    """Fill ``spent`` int64[classes] (ps) for the window from ``makespan_start`` to ``clock[0]``.
 
-    ``previous`` int64[subtasks]: the subtask before it on its core, -1 for none.
+    ``previous`` int64[subtasks]: the subtask before it on its core, -1 for none. ``clock`` int64[1] is changed.
     """
-    clock = np.array([makespan_end])
     task = -1
     for k in range(m[x.TASK_COUNT]):
         candidate = m[x.TASKS] + k * x.TASK_WORDS

@@ -21,20 +21,19 @@ from .pipes import end_transfer, kind_of, path_of, port_of, settle
 from .runtime import loop, notice_finish, orchestrate
 
 DONE, STUCK = 0, 1
+MEMO_WORDS = 6
 
 
 @kernel
-def _touch(m, trace, cache, row, writes):
+def _touch(m, cache, row, writes):
     """Bring the lines of a transfer into L2; returns (bytes from HBM, bytes written back)."""
-    line = (row - m[x.ROWS]) // x.ROW_WORDS
-    address, bursts = trace[line, TRACE_REPORT], trace[line, TRACE_REPORT + 1]
-    nbytes, pitch = trace[line, TRACE_REPORT + 2], trace[line, TRACE_REPORT + 3]
+    address, bursts, nbytes, pitch = m[row + x.ADDRESS], m[row + x.BURSTS], m[row + x.BYTES], m[row + x.PITCH]
     cache[l2.MISSED] = 0
     cache[l2.WRITTEN_BACK] = 0
     shift = m[x.LINE_SHIFT]
     limit = m[x.CACHE_TAGS] << (shift + 6)
-    if pitch == nbytes:
-        nbytes, bursts = nbytes * bursts, 1
+    if bursts > 1:
+        nbytes //= bursts
     for _ in range(bursts):
         if nbytes > 0 and address >= 0 and address + nbytes <= limit:
             l2.access(cache, address, nbytes, writes, shift, m[x.L2_LINES])
@@ -43,7 +42,7 @@ def _touch(m, trace, cache, row, writes):
 
 
 @kernel
-def _request(m, f, trace, cache, core, pipe, now):
+def _request(m, f, cache, core, pipe, now):
     """A transfer begins: split it into what comes from HBM and what L2 serves."""
     port = port_of(pipe)
     row = m[core + x.MOVING + port]
@@ -51,8 +50,9 @@ def _request(m, f, trace, cache, core, pipe, now):
     writes = path == c.PATH_UB_GM or path == c.PATH_L0C_GM
     missed, evicted = 0, 0
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
-        missed, evicted = _touch(m, trace, cache, row, writes)
+        missed, evicted = _touch(m, cache, row, writes)
     m[row + x.MISSED] = missed
+    m[row + x.CONTENDED] = 0
     # what a split line costs, it costs where the row comes from
     whole = max(m[row + x.BYTES], 1)
     split = m[row + x.SPLIT] * min(missed, whole) / whole
@@ -92,12 +92,12 @@ def _second_part(m, f, core, pipe, now):
 
 
 @kernel
-def _handle(m, f, trace, cache):
+def _handle(m, f, cache):
     """The first event of the queue."""
     now = m[m[x.QUEUE]]
     kind, who = pop(m)
     if kind == REQUEST:
-        _request(m, f, trace, cache, who // c.PIPE_COUNT, who % c.PIPE_COUNT, now)
+        _request(m, f, cache, who // c.PIPE_COUNT, who % c.PIPE_COUNT, now)
     elif kind == FINISH:
         notice_finish(m, who, now)
     elif kind == LOOP:
@@ -107,10 +107,10 @@ def _handle(m, f, trace, cache):
 
 
 @entry
-def run(m, f, trace, cache, begin):
+def run(m, f, cache, begin):
     """Play the launch laid out in ``m`` (``f``: the same words as floats) from ``begin`` on; returns DONE or STUCK.
 
-    ``trace`` int64[rows, 8] and ``cache`` as in ``cache.py``, changed in place.
+    ``cache`` as in ``cache.py``, changed in place.
     """
     for index in range(m[x.THREADS]):
         thread = m[x.THREAD_TABLE] + index * x.THREAD_WORDS
@@ -118,9 +118,11 @@ def run(m, f, trace, cache, begin):
     m[x.AT] = begin
     push(m, begin, ORCHESTRATE, 0)
     while True:
+        if m[x.SHARE_CHANGED] and not (m[x.EVENT_COUNT] > 0 and m[m[x.QUEUE]] <= m[x.SHARE_NOW]):
+            sharing.share_out(m, f)
         transfer_end = m[x.SHARE_END]
         if m[x.EVENT_COUNT] > 0 and m[m[x.QUEUE]] <= transfer_end:
-            _handle(m, f, trace, cache)
+            _handle(m, f, cache)
         elif transfer_end < sharing.NEVER:
             owner = sharing.finish(m, f)
             _second_part(m, f, owner // c.PIPE_COUNT, owner % c.PIPE_COUNT, transfer_end)
@@ -162,11 +164,13 @@ def _split_bytes(m, costs, own, trace, row):
 
 
 @entry
-def lay_out_rows(m, pc, pipe, following, deps, links, flags, trace, costs, cycle, instruction, tile_issue):
-    """Write the row records: who waits for whom, times and bytes on the chip. ``cycle`` and what follows in ps."""
+def lay_out_rows(m, memo, pc, pipe, following, deps, links, flags, trace, costs, cycle, instruction, tile_issue):
+    """Write the row records: who waits for whom, times and bytes on the chip. ``cycle`` and what follows in ps.
+
+    ``memo`` int64[instructions, MEMO_WORDS], all -1: the last extents of each instruction and their time.
+    """
     mask = (1 << TRACE_SLOT_SHIFT) - 1
     rows = m[x.ROWS]
-    memo = np.full((costs.shape[0], 6), -1, np.int64)
     for number in range(pc.shape[0]):
         row = rows + number * x.ROW_WORDS
         own = pc[number]
@@ -232,3 +236,14 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
             m[row + x.WORK] = np.int64(costs[own, c.ISSUE] * cycle)
         m[row + x.BYTES] = np.int64(_moved_bytes(costs, own, trace, number, between != 0))
         m[row + x.SPLIT] = 0 if drains or between else _split_bytes(m, costs, own, trace, number)
+        if not between:
+            _place(m, row, trace, number)
+
+
+@kernel
+def _place(m, row, trace, number):
+    """Where a transfer goes in memory; rows without gaps are one burst."""
+    bursts, nbytes, pitch = (trace[number, TRACE_REPORT + 1], trace[number, TRACE_REPORT + 2],
+                             trace[number, TRACE_REPORT + 3])
+    m[row + x.ADDRESS], m[row + x.PITCH] = trace[number, TRACE_REPORT], pitch
+    m[row + x.BURSTS] = 1 if pitch == nbytes and bursts > 0 else bursts

@@ -301,15 +301,17 @@ def play(
     costs = [program_costs(p, chip) for p in recording.programs]
     cycle = PS_PER_US / chip.clock_mhz
     trace = np.ascontiguousarray(recording.trace)
+    prices = np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS))
+    memo = np.full((len(prices), engine.MEMO_WORDS), -1, np.int64)
     engine.lay_out_rows(
-        played.memory, *links[:-2], trace, np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS)), cycle,
+        played.memory, memo, *links[:-2], trace, prices, cycle,
         chip.scalar.instruction.value * cycle, chip.scalar.tile_issue.value * cycle,
     )
     if told is not None:
         _tell(played.rows, told)
     if cache is None:
         cache = empty_cache(cache_tags(recording, chip))
-    if engine.run(played.memory, f, trace, cache, begin_ps) == engine.STUCK:
+    if engine.run(played.memory, f, cache, begin_ps) == engine.STUCK:
         raise ValueError(_stuck(recording, played))
     return played
 

@@ -17,7 +17,7 @@ from pypto.sim.layout import TRACE_PC, TRACE_REPORT, TRACE_SCALARS, TRACE_SLOT_S
 from pypto.sim.recording import AIC, ProgramRecord, Recording
 
 from . import codes as c
-from .compiled import entry
+from .compiled import entry, kernel
 from .words import AT_BARRIER, AWAITED, HAS_CROSS, MAX_DEPS
 
 Ints = NDArray[np.int64]
@@ -144,26 +144,34 @@ def _link_rows(recording: Recording, programs: Programs) -> Links:
     pipe = np.full(rows, c.S, np.int8)
     following = np.full(rows, -1, np.int32)
     deps = np.empty((rows, MAX_DEPS), np.int32)
+    tiles = len(programs.slots)
     _trace_hazards(
-        recording.trace, recording.subtask_trace_start, recording.subtask_trace_stop, recording.subtask_program,
+        np.full(tiles, -1, np.int32), np.full((tiles, c.PIPE_COUNT), -1, np.int32), np.zeros(tiles, np.int64),
+        np.zeros((2, c.PIPE_COUNT), np.int32), recording.trace, recording.subtask_trace_start, recording.subtask_trace_stop, recording.subtask_program,
         *programs, pc, pipe, following, deps,
     )
     return Links(pc, pipe, following, deps, *_cross_links(recording))
 
 
+@kernel
+def _note(latest, touched, pipe, before):
+    """Remember the latest row per pipe; returns the pipes that have one, as bits."""
+    if not touched >> pipe & 1 or before > latest[pipe]:
+        latest[pipe] = before
+    return touched | 1 << pipe
+
+
 @entry
 def _trace_hazards(
-    trace, trace_start, trace_stop, subtask_program, first_pc, pipe_of, waits_all, reads_start, reads, writes_start,
-    writes,
-    slots, overlap_start, overlap, pc, pipe, following, deps,
-):
-    """Fill ``pc``, ``pipe``, ``following`` and ``deps`` (fields of Links)."""
-    tiles = slots.shape[0]
-    writer = np.full(tiles, -1, np.int32)
-    reader = np.full((tiles, c.PIPE_COUNT), -1, np.int32)
-    slot_of = np.zeros(tiles, np.int64)
-    last = np.full(c.PIPE_COUNT, -1, np.int32)
-    latest = np.full(c.PIPE_COUNT, -1, np.int32)
+    writer, reader, slot_of, latest_two, trace, trace_start, trace_stop, subtask_program, first_pc, pipe_of, waits_all,
+    reads_start, reads, writes_start, writes, slots, overlap_start, overlap, pc, pipe, following, deps,
+):  # fmt: skip
+    """Fill ``pc``, ``pipe``, ``following`` and ``deps`` (fields of Links).
+
+    The first four arguments are memory to work in: the last writer of each tile, its last reader per pipe, its present
+    slot, and two rows per pipe.
+    """
+    last, latest = latest_two[0], latest_two[1]
     for subtask in range(trace_start.shape[0]):
         base = first_pc[subtask_program[subtask]]
         begin = np.int32(trace_start[subtask])
@@ -173,16 +181,17 @@ def _trace_hazards(
         for row in range(trace_start[subtask], trace_stop[subtask]):
             own = trace[row, TRACE_PC]
             own_pipe = np.int8(c.S)
-            latest[:] = -1
+            touched = 0
             if own >= 0:
                 own += base
                 own_pipe = pipe_of[own]
+                pc[row] = own
                 for k in range(reads_start[own], reads_start[own + 1]):
                     tile = reads[k] + slot_of[reads[k]]
                     for o in range(overlap_start[tile], overlap_start[tile + 1]):
                         before = writer[overlap[o]]
                         if before >= begin:
-                            latest[pipe[before]] = max(latest[pipe[before]], before)
+                            touched = _note(latest, touched, pipe[before], before)
                 for k in range(writes_start[own], writes_start[own + 1]):
                     tile = writes[k]
                     if slots[tile] > 1:
@@ -192,20 +201,24 @@ def _trace_hazards(
                         other = overlap[o]
                         before = writer[other]
                         if before >= begin:
-                            latest[pipe[before]] = max(latest[pipe[before]], before)
+                            touched = _note(latest, touched, pipe[before], before)
                         for p in range(c.PIPE_COUNT):
-                            latest[p] = max(latest[p], reader[other, p])
+                            if reader[other, p] >= begin:
+                                touched = _note(latest, touched, p, reader[other, p])
                 if waits_all[own]:
-                    latest[:] = last
+                    touched = 0
+                    for p in range(c.PIPE_COUNT):
+                        if last[p] >= begin:
+                            touched = _note(latest, touched, p, last[p])
                 for k in range(reads_start[own], reads_start[own + 1]):
                     reader[reads[k] + slot_of[reads[k]], own_pipe] = row
                 for k in range(writes_start[own], writes_start[own + 1]):
                     writer[writes[k] + slot_of[writes[k]]] = row
-                pc[row] = own
             pipe[row] = own_pipe
             count = 0
+            touched &= ~(1 << own_pipe)
             for p in range(c.PIPE_COUNT):
-                if p != own_pipe and latest[p] >= begin and count < MAX_DEPS:
+                if touched >> p & 1 and count < MAX_DEPS:
                     deps[row, count] = latest[p]
                     count += 1
             if count < MAX_DEPS:

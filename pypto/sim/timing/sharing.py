@@ -86,23 +86,37 @@ def _fill_pool(m, f, first, stop):
 
 
 @kernel
-def _share_out(m, f, kind, now):
-    """The number of transfers of a class has changed: new rates for its pool, if the pool was or is the limit."""
-    first, stop = _pool_of(kind)
+def _share_out_pool(m, f, first, stop, now):
+    """The numbers of transfers have changed in a pool: new rates, for everybody if the pool was or is the limit."""
     load = 0.0
     for k in range(first, stop):
         load += m[_class(m, k) + x.ACTIVE] * f[_class(m, k) + x.WEIGHT]
-    if load > 1.0 or m[_class(m, first) + x.POOL_FULL]:
+    limits = load > 1.0
+    if limits or m[_class(m, first) + x.POOL_FULL]:
         for k in range(first, stop):
-            if k != kind:
-                _serve(m, f, k, now)
+            _serve(m, f, k, now)
         _fill_pool(m, f, first, stop)
-        m[_class(m, first) + x.POOL_FULL] = load > 1.0
+        m[_class(m, first) + x.POOL_FULL] = limits
         for k in range(first, stop):
             _plan_end(m, f, k)
-    else:
-        f[_class(m, kind) + x.RATE] = f[_class(m, kind) + x.PATH_RATE]
-        _plan_end(m, f, kind)
+        return
+    for k in range(first, stop):
+        if m[x.SHARE_CHANGED] >> k & 1:
+            f[_class(m, k) + x.RATE] = f[_class(m, k) + x.PATH_RATE]
+            _plan_end(m, f, k)
+
+
+@kernel
+def share_out(m, f):
+    """Bring rates and ends up to date after all arrivals and ends of one moment."""
+    now, changed = m[x.SHARE_NOW], m[x.SHARE_CHANGED]
+    first = 0
+    while first < CLASSES:
+        _, stop = _pool_of(first)
+        if changed >> first & ((1 << (stop - first)) - 1):
+            _share_out_pool(m, f, first, stop, now)
+        first = stop
+    m[x.SHARE_CHANGED] = 0
     end, which = NEVER, -1
     for k in range(CLASSES):
         if m[_class(m, k) + x.CLASS_END] < end:
@@ -111,8 +125,14 @@ def _share_out(m, f, kind, now):
 
 
 @kernel
+def _changed(m, kind, now):
+    m[x.SHARE_CHANGED] |= 1 << kind
+    m[x.SHARE_NOW] = now
+
+
+@kernel
 def begin(m, f, now, kind, nbytes, owner):
-    """A transfer of ``nbytes`` begins."""
+    """A transfer of ``nbytes`` begins; ``share_out`` follows before time goes on."""
     _serve(m, f, kind, now)
     s, heap = _class(m, kind), _heap(m, kind)
     size = m[s + x.ACTIVE]
@@ -129,12 +149,12 @@ def begin(m, f, now, kind, nbytes, owner):
         size = parent
     f[heap + 2 * size] = target
     m[heap + 2 * size + 1] = owner
-    _share_out(m, f, kind, now)
+    _changed(m, kind, now)
 
 
 @kernel
 def finish(m, f):
-    """The transfer that ends next has ended, at ``m[SHARE_END]``; returns its owner."""
+    """The transfer that ends next has ended, at ``m[SHARE_END]``; returns its owner. ``share_out`` follows."""
     now, kind = m[x.SHARE_END], m[x.SHARE_CLASS]
     _serve(m, f, kind, now)
     s, heap = _class(m, kind), _heap(m, kind)
@@ -155,5 +175,5 @@ def finish(m, f):
         hole = child
     f[heap + 2 * hole] = target
     m[heap + 2 * hole + 1] = last
-    _share_out(m, f, kind, now)
+    _changed(m, kind, now)
     return owner

@@ -176,7 +176,7 @@ def _timeline(recording: Recording, chip: Chip, played: Played, begin: int) -> T
     orchestrated = int(m[x.ENDED])
     scheduled = max(int(m[x.LAST_COMPLETE]), orchestrated) + round(chip.runtime.idle_loop.value * 1000)
     spent = np.zeros(len(CLASSES), np.int64)
-    walk(m, previous_on_core(played.subtasks, int(m[x.SUBTASKS])), begin, scheduled, spent)
+    walk(m, previous_on_core(played.subtasks, int(m[x.SUBTASKS])), begin, np.array([scheduled]), spent)
     phases = _phases(chip, begin, orchestrated, scheduled)
     task_of = played.index_of(x.TASKS, played.subtasks[:, x.SUB_TASK], x.TASK_WORDS)
     core_of = played.index_of(x.CORES, played.subtasks[:, x.SUB_CORE], played.cores.shape[1])

@@ -25,8 +25,8 @@ from .codes import PIPE_COUNT
 # header: state of the orchestrator and of the run
 (
     AT, WAITING, ENDED, HEAP_PENDING, LAST_COMPLETE, COMPLETED, DRAINING, LOGGED, NEXT_EVENT, SUBMITTED, EVENT_COUNT,
-    INSERTIONS, DIRTY_COUNT, SHARE_END, SHARE_CLASS,
-) = range(40, 55)
+    INSERTIONS, DIRTY_COUNT, SHARE_END, SHARE_CLASS, SHARE_CHANGED, SHARE_NOW,
+) = range(40, 57)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
@@ -56,6 +56,10 @@ AT_BARRIER: Final = 1 << 27         # LINK: barrier
 ON_SCALAR: Final = 1 << 28          # executed by the scalar unit, which waits for it
 BYTE: Final = 255
 FLAGS: Final = FIXED                # scalar code in place of a vector instruction: what the vector pipe spends on flags
+# a transfer that has not begun
+BURSTS: Final = LINK
+PITCH: Final = CONTENDED
+ADDRESS: Final = MISSED
 UNTIL: Final = MISSED              # a row of the scalar unit that waits for another chip: when that is over
 BY_START, BY_ISSUE = -1, -2        # causes other than a row
 
