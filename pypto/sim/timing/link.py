@@ -145,11 +145,12 @@ def _link_rows(recording: Recording, programs: Programs) -> Links:
     following = np.full(rows, -1, np.int32)
     deps = np.empty((rows, MAX_DEPS), np.int32)
     tiles = len(programs.slots)
+    work = (np.full(tiles, -1, np.int32), np.full((tiles, c.PIPE_COUNT), -1, np.int32), np.zeros(tiles, np.int64),
+            np.zeros((2, c.PIPE_COUNT), np.int32))  # fmt: skip
     _trace_hazards(
-        np.full(tiles, -1, np.int32), np.full((tiles, c.PIPE_COUNT), -1, np.int32), np.zeros(tiles, np.int64),
-        np.zeros((2, c.PIPE_COUNT), np.int32), recording.trace, recording.subtask_trace_start, recording.subtask_trace_stop, recording.subtask_program,
-        *programs, pc, pipe, following, deps,
-    )
+        *work, recording.trace, recording.subtask_trace_start, recording.subtask_trace_stop,
+        recording.subtask_program, *programs, pc, pipe, following, deps,
+    )  # fmt: skip
     return Links(pc, pipe, following, deps, *_cross_links(recording))
 
 
