@@ -181,7 +181,7 @@ def _trace_hazards(
         slot_of[:] = 0
         for row in range(trace_start[subtask], trace_stop[subtask]):
             own = trace[row, TRACE_PC]
-            own_pipe = np.int8(c.S)
+            own_pipe: int = np.int8(c.S)  # type: ignore[assignment]
             touched = 0
             if own >= 0:
                 own += base
