@@ -154,7 +154,8 @@ def _compare(request, entry, entry_box, record, record_box):
         later = entry[E_NODE] <= request[Q_NODE] and (
             entry[E_NODE] != request[Q_NODE] or entry[E_SEAT] == request[Q_SEAT]
         )
-        return later and (writes or not was_write) and box_covers(record_box, entry_box)
+        stands_for = (writes or not was_write) and entry[w.ACCESS_KIND] & w.ATOMIC >= record[w.ACCESS_KIND] & w.ATOMIC
+        return later and stands_for and box_covers(record_box, entry_box)
     if kinds & w.WRITES != 0 and both & w.ATOMIC == 0 and boxes_overlap(entry_box, record_box):
         if not _equal_stores(request, entry, record):
             _note(request, RACE, entry, record)
