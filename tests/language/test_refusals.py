@@ -110,3 +110,53 @@ def test_a_row_of_a_tile_is_padded_to_two_axes():
     body = "t = pl.load(x, [0, 0], [32, 64])\n        y = pl.store(t[1], [0, 0], y)"
     with pytest.warns(UserWarning, match="padded to two"):
         pl.parse(KERNEL.replace("BODY", body))
+
+
+ORCHESTRATION = """@pl.program
+class P:
+    @pl.function(type=pl.FunctionType.InCore)
+    def two(
+        self,
+        x: pl.Tensor[[32, 64], pl.FP32],
+        first: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+        second: pl.InOut[pl.Tensor[[32, 64], pl.FP32]],
+    ):
+        first = pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], first)
+        second = pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], second)
+        return first, second
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+        BODY
+        return y
+"""
+AT = "with pl.at(level=pl.Level.CORE_GROUP):\n    "
+SAID = [
+    ("y, t = self.two(x, y, y)", "writes parameters 'first' and 'second', and both get the same tensor"),
+    ("a = pl.array.create(4, pl.INT32)\n" + AT + "y[:] = pl.add(x, pl.cast(a[0], pl.FP32))", "the array 'a' belongs to orch"),
+    ("a = pl.array.create(4, pl.INT32)\n" + AT + "a[0] = 3\n    y[:] = x", "the array 'a' belongs to orchestration code"),
+    ("a = pl.array.create(4, pl.INT32)\nfor b in pl.spmd(4):\n    y[:] = pl.add(x, pl.cast(a[b], pl.FP32))", "the array 'a'"),
+    (AT + "pl.store(pl.load(x, [0, 0], [32, 64], target_memory=pl.Mem.Vecc), [0, 0], y)", "legal: DDR, Vec, Mat, Left"),
+    (AT + "t: pl.Tile[[32, 64], pl.FP32, pl.Mem.Vecc] = pl.load(x, [0, 0], [32, 64])", "MemorySpace has no 'Vecc'"),
+    (AT + "y[:] = pl.tile.exp(x)", "pl.load, pl.tile.full and pl.create_tile make tiles"),
+    (AT + "pl.store(pl.add(pl.load(x, [0, 0], [32, 64]), pl.full([32, 64], dtype=pl.FP32, value=1.0)), [0, 0], y)",
+     "pl.tile.full and pl.create_tile make tiles"),
+    (AT + "y[:] = pl.cast(x, pl.FP23)", "did you mean pl.FP32?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "message"), SAID)
+def test_what_a_refusal_says(body, message):
+    with pytest.raises(pypto.Error) as caught:
+        pl.parse(ORCHESTRATION.replace("BODY", body.replace("\n", "\n        ")))
+    assert message in str(caught.value)
+
+
+def test_elements_of_an_array_may_be_arguments_of_a_launch():
+    pl.parse(
+        ORCHESTRATION.replace(
+            "BODY",
+            "ids = pl.array.create(2, pl.TASK_ID)\n        with pl.at(level=pl.Level.CORE_GROUP, deps=[ids]) as t:\n"
+            "            y[:] = pl.neg(x)\n        ids[0] = t",
+        )
+    )

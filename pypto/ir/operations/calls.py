@@ -96,7 +96,10 @@ def _build_unified(unified: Unified, args: Sequence[Any], kwargs: dict[str, Any]
         raise OperandTypeError(f"a scalar on the left of a {show(other.type)} is not supported; {instead}")
     if len(levels) > 1 and unified.name not in _MIXES_LEVELS:
         mixed = " and a ".join(show(o.type) for o in operands if _level(o))
-        raise OperandTypeError(f"got a {mixed} in one call; use pl.load or pl.store to bring both to one level")
+        raise OperandTypeError(
+            f"got a {mixed} in one call; use pl.load or pl.store to bring both to one level (pl.full and "
+            "pl.create_tensor make tensors, pl.tile.full and pl.create_tile make tiles)"
+        )
     row = table.find(f"{first}.{unified.name}")
     if row is None:
         level = "tensors" if first == "tensor" else "tiles"

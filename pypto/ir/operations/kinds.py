@@ -26,6 +26,12 @@ class Kind(ABC):
         return stored
 
 
+_OTHER_LEVEL = (
+    "; pl.load, pl.tile.full and pl.create_tile make tiles, pl.full and pl.create_tensor make tensors, "
+    "pl.store writes a tile into one"
+)
+
+
 @dataclass(frozen=True)
 class Operand(Kind):
     """A tensor, tile, array or handle; the rule sees its type."""
@@ -38,7 +44,8 @@ class Operand(Kind):
         wanted = " or ".join(noun(c) for c in self.classes)
         if not isinstance(value, Expr):
             raise OperandTypeError(f"needs {with_article(wanted)}, got {value!r}")
-        raise OperandValueError(f"needs {with_article(wanted)}, got {with_article(show(value.type))}")
+        advice = _OTHER_LEVEL if {TileType, TensorType} & {type(value.type)} and len(self.classes) == 1 else ""
+        raise OperandValueError(f"needs {with_article(wanted)}, got {with_article(show(value.type))}{advice}")
 
     def seen(self, stored: Any) -> Any:
         return stored.type

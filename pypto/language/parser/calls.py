@@ -409,6 +409,7 @@ class Calls(Subscripts):
             self.type_error(f"{function.name} takes {len(function.params)} arguments ({wanted}), got {len(args)}", node)
         for parameter, value in zip(function.params, args):
             self._check_argument(function, parameter, value, node)
+        self._check_outputs(function, args, node)
         attrs = dict(attrs or {})
         stated = attrs.get("arg_directions")
         if stated is not None and len(stated) != len(args):
@@ -417,6 +418,22 @@ class Calls(Subscripts):
         return ir.FunctionCall(
             function.name, tuple(args), self._result_type(function, args), kind, attrs, self.span(node)
         )
+
+    def _check_outputs(self, function: ir.Function, args: list[ir.Expr], node: ast.AST) -> None:
+        """Two outputs in one piece of memory: what is in it afterwards would depend on the kernel's timing."""
+        writes: list[tuple[ir.Param, ir.Expr]] = []
+        for parameter, value in zip(function.params, args):
+            if parameter.direction == ParamDirection.In or not isinstance(value.type, ir.TensorType):
+                continue
+            for other, held in writes:
+                if held == value:
+                    self.type_error(
+                        f"{function.name} writes parameters {other.name!r} and {parameter.name!r}, and both get the "
+                        "same tensor",
+                        node,
+                        "pass a tensor of its own, or a slice of its own, for each",
+                    )
+            writes.append((parameter, value))
 
     def _check_argument(self, function: ir.Function, parameter: ir.Param, value: ir.Expr, node: ast.AST) -> None:
         want, have = parameter.type, value.type

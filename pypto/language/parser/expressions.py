@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import operator
 from abc import abstractmethod
 from collections.abc import Callable
+from enum import EnumType
+from types import ModuleType
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -90,7 +93,10 @@ class Expressions(ParserState):
             return self.environment.get(node.id, _ABSENT)
         if isinstance(node, ast.Attribute):
             base = self.python_value(node.value)
-            return _ABSENT if base is _ABSENT else getattr(base, node.attr, _ABSENT)
+            value = _ABSENT if base is _ABSENT else getattr(base, node.attr, _ABSENT)
+            if value is _ABSENT and isinstance(base, EnumType):
+                self.type_error(f"{ast.unparse(node.value)} has no member {node.attr!r}", node, _members(base))
+            return value
         return _ABSENT
 
     def constant(self, node: ast.expr) -> Any:
@@ -193,7 +199,10 @@ class Expressions(ParserState):
             base = self.expression(node.value)
             if isinstance(base.type, (ir.TensorType, ir.TileType)):
                 return ir.TupleExpr(tuple(ir.as_expr(d) for d in base.type.shape), self.span(node))
-        self.unsupported(f"attribute {node.attr!r} has no meaning in a body", node)
+        base = self.python_value(node.value)
+        near = difflib.get_close_matches(node.attr, dir(base), 1) if isinstance(base, ModuleType) else []
+        hint = f"did you mean {ast.unparse(node.value)}.{near[0]}?" if near else None
+        self.unsupported(f"attribute {node.attr!r} has no meaning in a body", node, hint)
 
     def _expr_UnaryOp(self, node: ast.UnaryOp) -> ir.Expr:
         symbols: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~", ast.Not: "not"}
@@ -330,6 +339,10 @@ class Expressions(ParserState):
             return eval(code, {"__builtins__": SAFE_BUILTINS}, self._evaluation_names())
         except ParserError:
             raise
+        except AttributeError as e:
+            hint = _members(e.obj) if isinstance(e.obj, EnumType) else None
+            owner = getattr(e.obj, "__name__", type(e.obj).__name__)
+            self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {owner} has no {e.name!r}", node, hint)
         except Exception as e:
             self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {e}", node)
 
@@ -360,6 +373,10 @@ class Expressions(ParserState):
         if not isinstance(value, DataType):
             self.type_error(f"{ast.unparse(node)!r} is not a dtype", node)
         return value
+
+
+def _members(enumeration: EnumType) -> str:
+    return f"legal: {', '.join(enumeration.__members__)}"
 
 
 SAFE_BUILTINS = {

@@ -9,7 +9,8 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX, TASK_ID
 from pypto.ir.enums import FunctionType, Level, Role, ScopeMode, SplitMode
-from pypto.ir.errors import InvalidOperationError
+from pypto.ir.errors import InvalidOperationError, ParserTypeError
+from pypto.ir.walk import direct_expressions, statements, targets, walk
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.control import Control
 
@@ -118,6 +119,7 @@ class Scopes(Control):
         variable: str | None = None,
     ) -> ir.Scope:
         scope = ir.Scope(kind, [], attrs, span=self.span(node))
+        outside = set() if self.in_device_code() else self._arrays()
         saved, self.block = self.block, scope.body
         self.names.open("with")
         self.scopes.append(scope)
@@ -126,6 +128,8 @@ class Scopes(Control):
             scope.var = ir.Var(self.names.fresh(variable), ir.ScalarType(INDEX), self.span(node))
             self.names.shadow(variable, scope.var)
         self.statements(body)
+        if self.in_device_code():
+            self._refuse_arrays(scope, outside)
         self.loops.pop()
         self.scopes.pop()
         self.names.close()
@@ -134,6 +138,26 @@ class Scopes(Control):
             scope.task = self._target(task, ir.ScalarType(TASK_ID), node)
         self.emit(scope)
         return scope
+
+    def _arrays(self) -> set[str]:
+        found = (self.names.lookup(name) for name in self.names.visible())
+        return {v.name for v in found if v is not None and isinstance(v.type, ir.ArrayType)}
+
+    @staticmethod
+    def _refuse_arrays(scope: ir.Scope, outside: set[str]) -> None:
+        """An array of the orchestration stays there (spec language 2.5); launches in the scope are orchestration, too."""
+        inner = list(statements(scope.body))
+        if any(isinstance(getattr(stmt, "value", None), ir.FunctionCall) for stmt in inner):
+            return
+        for stmt in inner:
+            used = [e for expr in direct_expressions(stmt) for e in walk(expr) if isinstance(e, ir.Var)]
+            for variable in [*used, *targets(stmt)]:
+                if variable.name in outside:
+                    raise ParserTypeError(
+                        f"the array {variable.name!r} belongs to orchestration code and cannot be used in a core scope",
+                        variable.span if variable.span.line else stmt.span,
+                        f"read the element before the scope (v = {variable.name}[i]), or create the array inside it",
+                    )
 
     # --- pl.at ---
 
