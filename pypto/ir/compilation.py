@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto.ir import nodes as ir
-from pypto.ir.advice import hint, warn
+from pypto.ir.advice import Advisor, hint
 from pypto.ir.enums import FunctionType
 from pypto.ir.errors import CompileError, Error
 from pypto.ir.pass_manager import (
@@ -82,25 +82,24 @@ class Checks:
     verification: VerificationLevel
     phase: DiagnosticPhase
     disabled: frozenset[DiagnosticCheck]
+    advisor: Advisor
 
     @classmethod
     def of(cls, verification: Any = None, phase: Any = None, disabled: Any = None) -> Checks:
         """The stated options, those left out from the active context or the environment."""
-        return cls(
-            effective("verification_level", verification),
-            effective("diagnostic_phase", phase),
-            frozenset(effective("disabled_diagnostics", disabled).to_list()),
-        )
+        when = effective("diagnostic_phase", phase)
+        silent = frozenset(effective("disabled_diagnostics", disabled).to_list())
+        return cls(effective("verification_level", verification), when, silent, Advisor(when, silent))
 
     def before(self, program: ir.Program) -> None:
         """Verify ``program`` and warn about it; ``pypto.Error`` when it breaks a rule."""
         if self.verification != VerificationLevel.NONE:
             verify(program)
-        if self.phase != DiagnosticPhase.NONE:
-            warn(program, self.disabled)
+        self.advisor.before(program)
 
     def after(self, name: str, program: ir.Program) -> None:
-        """With ``ROUNDTRIP``: the text of ``program`` must parse back to it."""
+        """Warn if asked to after every pass; with ``ROUNDTRIP`` the text of ``program`` must parse back to it."""
+        self.advisor.after_pass(program)
         if self.verification != VerificationLevel.ROUNDTRIP:
             return
         from pypto.language.text import parse
@@ -109,7 +108,8 @@ class Checks:
             raise Error(f"Verification failed after {name!r}: the printed program does not parse back to an equal one")
 
     def placed(self, program: ir.Program, generation: str, directory: Path) -> None:
-        """Performance hints on the placed program."""
+        """Warnings and performance hints on the placed program."""
+        self.advisor.done(program)
         if self.phase != DiagnosticPhase.NONE:
             hint(program, generation, directory / "report", self.disabled)
 
@@ -194,7 +194,9 @@ def compile(  # noqa: A001 - the public name
     if any(f.level is not None and f.level.number >= 3 for f in program.functions.values()):
         from pypto.ir.distributed_compiled_program import compile_distributed
 
-        return compile_distributed(program, directory, platform, backend_type, distributed_config, dump_passes, planner)
+        return compile_distributed(
+            program, directory, platform, backend_type, distributed_config, dump_passes, planner, checks
+        )
     return _compile_chip(program, directory, platform, backend_type, dump_passes, checks, planner)
 
 

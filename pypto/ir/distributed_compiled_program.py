@@ -17,6 +17,7 @@ from pypto.ir.enums import FunctionType, ParamDirection
 from pypto.ir.errors import CompileError
 
 if TYPE_CHECKING:
+    from pypto.ir.compilation import Checks
     from pypto.ir.lowering.planners import Planner
 
 META = "distributed_meta.json"
@@ -239,15 +240,17 @@ def compile_distributed(
     distributed_config: DistributedConfig | None,
     dump_passes: Any,
     planner: Planner,
+    checks: Checks,
 ) -> DistributedCompiledProgram:
     """Write the build directory of a program with a HOST orchestrator."""
     from pypto.ir.artifact import write_build
-    from pypto.ir.compilation import _dump_dir, prepared
+    from pypto.ir.compilation import GENERATIONS, _dump_dir, prepared
     from pypto.ir.lowering.build import build
     from pypto.ir.lowering.distributed_domains import Domains
     from pypto.ir.lowering.distributed_host import HostLowering
 
-    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program))
+    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
+    checks.placed(ready, GENERATIONS[backend_type.name], directory)
     host = _orchestrator(ready)
     domains = Domains(host).infer()
     text = HostLowering(host, ready.functions, domains).run()

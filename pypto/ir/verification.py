@@ -10,7 +10,8 @@ from pypto.ir import operations
 from pypto.ir.enums import FunctionType, ParamDirection
 from pypto.ir.errors import Error
 from pypto.ir.span import Span
-from pypto.ir.walk import blocks, direct_expressions, statements, targets, walk
+from pypto.ir.type_checks import misfits
+from pypto.ir.walk import blocks, direct_expressions, flatten, statements, targets, walk
 
 DEVICE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 VECTOR_KINDS = ("elementwise", "broadcast", "reduce", "cast", "sort")
@@ -38,6 +39,11 @@ def verify(program: ir.Program, after: str = "pipeline_input") -> None:
     raise Error("\n".join(lines))
 
 
+def _types(function: ir.Function, program: ir.Program) -> Iterator[Finding]:
+    for message, span in misfits(function, program):
+        yield Finding("TypeChecked", message, span)
+
+
 # --- values after a launch ---
 
 
@@ -52,21 +58,29 @@ def _stale_reads(body: list[ir.Stmt], stale: dict[str, str], program: ir.Program
     """``stale``: variable -> the result that replaced it; changed in place."""
     for stmt in body:
         for expr in direct_expressions(stmt):
-            yield from _reads(expr, stale)
+            yield from _reads(expr, stale, program)
         for name, result in _replaced(stmt, program):
             stale[name] = result
         for variable in targets(stmt):
             stale.pop(variable.name, None)
-        after = dict(stale)
-        for block in blocks(stmt):
-            inner = dict(stale)
-            yield from _stale_reads(block, inner, program)
-            after.update(inner)
-        stale.update(after)
+        yield from _inside(stmt, stale, program)
 
 
-def _reads(expr: ir.Expr, stale: dict[str, str]) -> Iterator[Finding]:
-    for inner in walk(expr):
+def _inside(stmt: ir.Stmt, stale: dict[str, str], program: ir.Program) -> Iterator[Finding]:
+    """The blocks of ``stmt``; what goes stale in an iteration of a loop is stale in the next one."""
+    after = dict(stale)
+    for block in blocks(stmt):
+        inner = dict(stale)
+        first = list(_stale_reads(block, inner, program))
+        yield from first
+        if isinstance(stmt, (ir.For, ir.While)):
+            yield from (f for f in _stale_reads(block, dict(inner), program) if f not in first)
+        after.update(inner)
+    stale.update(after)
+
+
+def _reads(expr: ir.Expr, stale: dict[str, str], program: ir.Program) -> Iterator[Finding]:
+    for inner in _values_in(expr, program):
         if isinstance(inner, ir.Var) and inner.name in stale:
             yield Finding(
                 "InOutUseDiscipline (InOutUseValid)",
@@ -75,8 +89,22 @@ def _reads(expr: ir.Expr, stale: dict[str, str]) -> Iterator[Finding]:
             )
 
 
+def _values_in(expr: ir.Expr, program: ir.Program) -> Iterator[ir.Expr]:
+    """Expressions whose values ``expr`` needs: what an ``Out`` parameter gets is overwritten, not read."""
+    callee = program.functions.get(expr.callee) if isinstance(expr, ir.FunctionCall) else None
+    if not isinstance(expr, ir.FunctionCall) or callee is None:
+        yield from walk(expr)
+        return
+    for parameter, value in zip(callee.params, expr.args):
+        if parameter.direction != ParamDirection.Out:
+            yield from walk(value)
+    for attribute in expr.attrs.values():
+        for value in flatten(attribute):
+            yield from walk(value)
+
+
 def _replaced(stmt: ir.Stmt, program: ir.Program) -> Iterator[tuple[str, str]]:
-    """Arguments of ``InOut`` parameters whose new value ``stmt`` binds to another name."""
+    """Arguments of ``Out`` and ``InOut`` parameters whose new value ``stmt`` binds to another name."""
     call = getattr(stmt, "value", None)
     callee = program.functions.get(call.callee) if isinstance(call, ir.FunctionCall) else None
     if not isinstance(call, ir.FunctionCall) or callee is None:
@@ -86,8 +114,8 @@ def _replaced(stmt: ir.Stmt, program: ir.Program) -> Iterator[tuple[str, str]]:
         if position is None or position >= len(call.args):
             continue
         argument = call.args[position]
-        written = callee.params[position].direction == ParamDirection.InOut
-        if written and isinstance(argument, ir.Var) and argument.name not in names:
+        written = callee.params[position].direction != ParamDirection.In
+        if written and isinstance(argument, ir.Var) and argument.name not in names and not name.startswith("_"):
             yield argument.name, name
 
 
@@ -139,4 +167,8 @@ def _wrong_side(call: ir.Call, inside: bool) -> Iterator[Finding]:
         yield Finding("AivSplitValid", f"pl.{name} computes on the cube inside a pl.split_aiv region", call.span)
 
 
-RULES: tuple[Callable[[ir.Function, ir.Program], Iterator[Finding]], ...] = (_inout_use, _split_regions)
+RULES: tuple[Callable[[ir.Function, ir.Program], Iterator[Finding]], ...] = (
+    _types,
+    _inout_use,
+    _split_regions,
+)

@@ -1,11 +1,14 @@
 """Rules of whole programs, warnings and performance hints (spec language 8.3, 8.4)."""
 
+from dataclasses import replace
+
 import pytest
 
 import pypto
 import pypto.language as pl
 from pypto import ir
-from pypto.ir import DiagnosticCheck, DiagnosticCheckSet, DiagnosticPhase, PassContext, VerificationLevel
+from pypto.ir import DiagnosticCheck, DiagnosticCheckSet, DiagnosticPhase, PassContext, VerificationLevel, nodes
+from pypto.ir.walk import rewrite_body
 
 TILE = "pl.Tensor[[32, 64], pl.FP32]"
 TEMPLATE = f"""@pl.program
@@ -42,7 +45,22 @@ OUTSIDE = """with pl.at(level=pl.Level.CORE_GROUP):
     y[:] = t"""
 
 
-@pytest.mark.parametrize(("body", "rule"), [(STALE, "InOutUse"), (OUTSIDE, "AivSplitValid")])
+STALE_OUT = """t = pl.create_tensor([32, 64], dtype=pl.FP32)
+u = self.copy(x, t)
+y = self.copy(t, y)"""
+STALE_SUBMIT = """t = pl.create_tensor([32, 64], dtype=pl.FP32, init_value=0.0)
+u, first = pl.submit(self.add_to, x, t)
+y, second = pl.submit(self.copy, t, y, deps=[first])"""
+STALE_NEXT_TIME = """t = pl.create_tensor([32, 64], dtype=pl.FP32, init_value=0.0)
+for i in pl.range(4):
+    y = self.copy(t, y)
+    u = self.add_to(x, t)"""
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [(body, "InOutUse") for body in (STALE, STALE_OUT, STALE_SUBMIT, STALE_NEXT_TIME)] + [(OUTSIDE, "AivSplitValid")],
+)
 def test_a_broken_rule_is_named_with_its_place(body, rule, tmp_path):
     with pytest.raises(pypto.Error, match="Verification failed after 'pipeline_input'") as caught:
         ir.compile(program(body), output_dir=tmp_path)
@@ -51,6 +69,51 @@ def test_a_broken_rule_is_named_with_its_place(body, rule, tmp_path):
 
 def test_the_value_under_its_new_name_is_fine(tmp_path):
     ir.compile(program(STALE.replace("self.copy(t, y)", "self.copy(u, y)")), output_dir=tmp_path)
+
+
+OVERWRITTEN = """t = pl.create_tensor([32, 64], dtype=pl.FP32)
+u = self.copy(x, t)
+w = self.copy(x, t)
+y = self.copy(w, y)"""
+DISCARDED = """t = pl.create_tensor([32, 64], dtype=pl.FP32)
+_, first = pl.submit(self.copy, x, t)
+y, second = pl.submit(self.copy, t, y, deps=[first])"""
+
+
+@pytest.mark.parametrize("body", [OVERWRITTEN, DISCARDED])
+def test_what_is_not_a_stale_read(body, tmp_path):
+    ir.compile(program(body), output_dir=tmp_path)
+
+
+def changed(source, change):
+    """The program with every expression of its orchestration passed through ``change``."""
+    main = source.functions["main"]
+    functions = {**source.functions, "main": replace(main, body=rewrite_body(main.body, change))}
+    return replace(source, functions=functions)
+
+
+def other_dtype(expr):
+    is_value = isinstance(expr, nodes.Var) and expr.name == "y"
+    return replace(expr, type=replace(expr.type, dtype=pl.FP16)) if is_value else expr
+
+
+def number_as_condition(expr):
+    return nodes.index(1) if isinstance(expr, nodes.Binary) and expr.op == ">" else expr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_dtype, "'y' of copy is a tensor [32, 64] FP32 and gets a tensor [32, 64] FP16"),
+        (number_as_condition, "the condition is a scalar INDEX, not a BOOL scalar"),
+    ],
+)
+def test_types_of_a_changed_program_are_checked(change, message, tmp_path):
+    source = program("if f[0, 0] > 1:\n    y = self.copy(x, y)")
+    ir.compile(source, output_dir=tmp_path)
+    with pytest.raises(pypto.Error, match="TypeChecked") as caught:
+        ir.compile(changed(source, change), output_dir=tmp_path)
+    assert message in str(caught.value)
 
 
 def test_verification_can_be_turned_off(tmp_path):
@@ -113,3 +176,55 @@ def test_short_rows_are_hinted_at(platform, hinted, tmp_path):
     assert log.exists() == hinted
     if hinted:
         assert "[perf_hint PH001] TileInnermostDimGranularity: tile.load moves rows of 256 bytes" in log.read_text()
+
+
+CARRIED = """with pl.at(level=pl.Level.CORE_GROUP):
+    n = 0
+    m = 0
+    for i in pl.range(4):
+        n = n + i
+        m = m + n
+    if m > 3:
+        k = 1
+    else:
+        k = 2
+    y[:] = pl.add(x[:], pl.cast(m, pl.FP32))"""
+ALL = DiagnosticCheckSet([])
+
+
+def warned(capfd):
+    return [line.split("[WARN] ")[1].split(" at ")[0] for line in capfd.readouterr().err.splitlines() if "[WARN]" in line]
+
+
+def test_unread_results_of_loops_and_branches_are_found_on_request(tmp_path, capfd):
+    ir.compile(program(CARRIED), output_dir=tmp_path, disabled_diagnostics=ALL)
+    assert warned(capfd) == [
+        "UnusedControlFlowResult: 'n' leaves the loop and is never read behind it",
+        "UnusedControlFlowResult: 'k' leaves the branch and is never read behind it",
+    ]
+    ir.compile(program(CARRIED), output_dir=tmp_path)
+    assert warned(capfd) == []
+
+
+ONCE_FOLDED = """with pl.at(level=pl.Level.CORE_GROUP):
+    t = pl.mul(x[:], 2.0)
+    if 1 > 2:
+        y[:] = t
+    else:
+        y[:] = x"""
+
+
+@pytest.mark.parametrize(
+    ("phase", "says"),
+    [("NONE", False), ("PRE_PIPELINE", False), ("POST_PASS", True), ("POST_PIPELINE", False)],
+)
+def test_when_warnings_are_looked_for(phase, says, tmp_path, capfd):
+    """``t`` is read as the program is written, no longer once the branch is gone, and gone itself at the end."""
+    ir.compile(program(ONCE_FOLDED), output_dir=tmp_path, diagnostic_phase=DiagnosticPhase[phase])
+    assert warned(capfd) == (["UnusedVariable: 't' is never read"] if says else [])
+
+
+@pytest.mark.parametrize("phase", ["PRE_PIPELINE", "POST_PASS", "POST_PIPELINE"])
+def test_a_dropped_write_is_said_once_in_every_phase(phase, tmp_path, capfd):
+    ir.compile(program(DROPPED), output_dir=tmp_path, diagnostic_phase=DiagnosticPhase[phase])
+    assert [line.split(":")[0] for line in warned(capfd)] == ["OutParamWriteDropped"]

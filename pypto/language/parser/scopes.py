@@ -145,7 +145,7 @@ class Scopes(Control):
 
     @staticmethod
     def _refuse_arrays(scope: ir.Scope, outside: set[str]) -> None:
-        """An array of the orchestration stays there (spec language 2.5); launches in the scope are orchestration, too."""
+        """An array of the orchestration stays there (spec language 2.5); launches may read its elements."""
         inner = list(statements(scope.body))
         if any(isinstance(getattr(stmt, "value", None), ir.FunctionCall) for stmt in inner):
             return
