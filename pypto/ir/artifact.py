@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import FP4, DataType
 from pypto.ir.enums import FunctionType, ParamDirection
+from pypto.ir.errors import PartialCodegenError
 from pypto.ir.lowering.build import Build
 
 SCHEMA = 1
@@ -59,15 +61,25 @@ def write_build(directory: Path, build: Build, entry: ir.Function, platform: str
     _write(directory / orchestration, build.orchestration_text)
     sources = {}
     for unit in build.units:
-        sources[unit.name] = f"kernels/{unit.core}/{unit.name}.pto"
-        (directory / sources[unit.name]).parent.mkdir(parents=True, exist_ok=True)
-        _write(directory / sources[unit.name], unit.text)
+        sources[unit.name] = unit.path
+    _write_files(directory, {unit.path: unit.text for unit in build.units})
     _remove_stale(directory, set(sources.values()) | {orchestration})
     _write(directory / MANIFEST, manifest_text(build, orchestration, sources, entry, runtime))
     write_plan(directory / "report", build)
     write_meta(
         directory / META, {"schema": SCHEMA, **signature_of(entry), "platform": platform, "backend_type": backend}
     )
+
+
+def write_partial(directory: Path, error: PartialCodegenError) -> None:
+    """What could be generated, and the errors of the rest in ``report/codegen_errors.txt``."""
+    _write_files(directory, {**error.files, "report/codegen_errors.txt": f"{error}\n"})
+
+
+def _write_files(directory: Path, texts: Mapping[str, str]) -> None:
+    for path, text in texts.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        _write(directory / path, text)
 
 
 def _remove_stale(directory: Path, current: set[str]) -> None:

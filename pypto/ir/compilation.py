@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pypto.ir import nodes as ir
 from pypto.ir.advice import Advisor, hint
 from pypto.ir.enums import FunctionType
-from pypto.ir.errors import CompileError, Error
+from pypto.ir.errors import CompileError, Error, PartialCodegenError
 from pypto.ir.pass_manager import (
     DiagnosticCheck,
     DiagnosticPhase,
@@ -214,7 +214,7 @@ def _compile_chip(
     program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, checks: Checks,
     planner: Planner,
 ) -> CompiledProgram:
-    from pypto.ir.artifact import write_build
+    from pypto.ir.artifact import write_build, write_partial
     from pypto.ir.compiled_program import CompiledProgram
     from pypto.ir.lowering.build import build
 
@@ -229,7 +229,11 @@ def _compile_chip(
     for entry in entries:
         target = directory if len(entries) == 1 else directory / "next_levels" / entry.name
         target.mkdir(parents=True, exist_ok=True)
-        units = build(ready, entry, chip, planner)
+        try:
+            units = build(ready, entry, chip, planner)
+        except PartialCodegenError as error:
+            write_partial(target, error)
+            raise
         write_build(target, units, entry, platform, backend_type.name, "tensormap_and_ringbuffer")
     return CompiledProgram(directory, program, platform, backend_type, names if len(names) > 1 else [], ready)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ def _to_torch_dtype(dtype: DataType) -> Any:
     from pypto.runtime.torch_dtypes import to_torch_dtype
 
     return to_torch_dtype(dtype)
+
+
+def _to_runtime_shape(shape: Sequence[int], dtype: DataType) -> list[int]:
+    """The shape of the torch tensor that holds ``shape`` elements: FP4 pairs share a carrier (spec runtime 4.4)."""
+    from pypto.runtime.torch_dtypes import elements_per_carrier
+
+    *outer, last = shape
+    return [*outer, last // elements_per_carrier(dtype)]
 
 
 class _Callable:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pypto.ir.lowering.planners import Planner
 
 META = "distributed_meta.json"
+_DISTRIBUTED_META_FILENAME = META
 SCHEMA = 2
 HOST_TEXT = "orchestration/host_orch.py"
 DEFAULT_RUNTIME = "tensormap_and_ringbuffer"

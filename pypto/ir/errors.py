@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pypto.ir.span import Span
 
 
@@ -57,3 +59,15 @@ class InvalidOperationError(ParserError, ValueError):
 
 class CompileError(Error, ValueError):
     """A rule that only lowering can check: capacity, data path, cast without a path."""
+
+
+class PartialCodegenError(CompileError, RuntimeError):
+    """Several functions of a program could not be generated (spec language 8.1, runtime 3.5).
+
+    ``failures`` maps their names to their errors, ``files`` the paths of what was generated to its text.
+    """
+
+    def __init__(self, failures: Mapping[str, CompileError], files: Mapping[str, str]):
+        self.failures, self.files = dict(failures), dict(files)
+        table = "\n\n".join(f"{name}: {error}" for name, error in self.failures.items())
+        super().__init__(f"{len(self.failures)} functions cannot be generated\n\n{table}")

@@ -12,6 +12,7 @@ from pypto.runtime import log_config
 from pypto.runtime.log_config import configure_log
 
 if TYPE_CHECKING:
+    from pypto.ir.distributed_compiled_program import execute_distributed_compiled
     from pypto.runtime.bench import BenchmarkStats, TraceInvocation, TraceSpan, benchmark
     from pypto.runtime.device_tensor import DeviceTensor
     from pypto.runtime.distributed_worker import DistributedRunHandle, DistributedWorker
@@ -43,6 +44,7 @@ _HOME = {
     "TensorSpec": ("pypto.runtime.specs", "TensorSpec"),
     "Worker": ("pypto.runtime.worker_base", "Worker"),
     "compile_program": ("pypto.runtime.runner", "compile_program"),
+    "execute_distributed_compiled": ("pypto.ir.distributed_compiled_program", "execute_distributed_compiled"),
     "ensure_pto_isa_root": ("pypto.runtime.pto_isa", "ensure_pto_isa_root"),
     "execute_compiled": ("pypto.runtime.runner", "execute_compiled"),
     "log_level": ("pypto.runtime.log_config", "current_level"),
@@ -70,6 +72,7 @@ __all__ = [
     "configure_log",
     "ensure_pto_isa_root",
     "execute_compiled",
+    "execute_distributed_compiled",
     "log_level",
     "pto_isa_include_dir",
     "run",

@@ -7,6 +7,7 @@ import math
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
     import torch
 
 READY = ("ready",)
+_HOME = {
+    "DistributedWorker": "pypto.runtime.distributed_worker",
+    "execute_distributed_compiled": "pypto.ir.distributed_compiled_program",
+}
+"""Names that scripts import from here (spec runtime 2); the processes of sub-workers do not load their modules."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
 
 
 @dataclass(frozen=True)

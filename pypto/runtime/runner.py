@@ -10,13 +10,19 @@ from typing import Any, ClassVar
 from pypto.runtime.dispatch import LEVEL, dispatch_prepared, prepare_directory
 from pypto.runtime.golden_runner import execute_on_golden as _execute_on_device
 from pypto.runtime.golden_runner import validate_persisted_outputs
-from pypto.runtime.run_config import DfxOptions, RunConfig
+from pypto.runtime.run_config import SWIMLANE_MAX_LEVEL, DfxOptions, RunConfig
 from pypto.runtime.run_config import DfxOptions as _DfxOpts
 
 __all__ = [
     "RunConfig", "RunResult", "_DfxOpts", "_execute_on_device", "compile_program", "execute_compiled", "run",
     "validate_persisted_outputs",
 ]
+
+_SWIMLANE_MAX_LEVEL = _SWIMLANE_FULL_LEVEL = SWIMLANE_MAX_LEVEL
+_SWIMLANE_CLI_HELP = (
+    f"collect a swimlane of every launch at level 0 to {SWIMLANE_MAX_LEVEL}; without a number at {SWIMLANE_MAX_LEVEL}"
+)
+"""Names that harnesses import for their command lines (spec runtime 2)."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.enums import FunctionType
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, PartialCodegenError
 from pypto.ir.lowering.cores import separate
 from pypto.ir.lowering.instructions import Kernel
 from pypto.ir.lowering.kernel import KernelLowering
@@ -29,6 +29,11 @@ class Unit:
     core: str
     text: str
     kernel: Kernel
+
+    @property
+    def path(self) -> str:
+        """Its file in the build directory."""
+        return f"kernels/{self.core}/{self.name}.pto"
 
 
 @dataclass
@@ -63,13 +68,21 @@ def build(program: ir.Program, entry: ir.Function, chip: Any, planner: Planner =
     clusters = int(chip.cores.clusters.value)
     result = Build(identifier(entry.name), OrchestrationLowering(entry, program.functions, clusters).run(), planner)
     spaces = spaces_of(chip)
+    failures: dict[str, CompileError] = {}
     for function in reached:
         if function.attrs.get("external") or "external_source" in function.attrs:
             result.external.append(function)
         elif function.type in KERNEL_TYPES:
-            _add_kernel(result, function, spaces, clusters)
+            try:
+                _add_kernel(result, function, spaces, clusters)
+            except CompileError as error:
+                failures[function.name] = error
         elif function.type == FunctionType.Group:
             _add_group(result, function, program)
+    if len(failures) == 1:
+        raise next(iter(failures.values()))
+    if failures:
+        raise PartialCodegenError(failures, {unit.path: unit.text for unit in result.units})
     return result
 
 
