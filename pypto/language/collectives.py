@@ -375,7 +375,7 @@ def _all_to_all_v(rows: int, cols: int, element_bytes: int, flat_counts: bool) -
 # --- put and get ------------------------------------------------------------------------------------------------------
 
 
-def _put(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
+def _put(band: int, chunk: int, adds: bool) -> Any:
     """Copy a matrix to the peer in staging tiles of ``band`` x ``chunk`` elements."""
     atomic = pl.AtomicType.Add if adds else pl.AtomicType.None_
 
@@ -391,7 +391,7 @@ def _put(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
     return put
 
 
-def _get(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
+def _get(band: int, chunk: int) -> Any:
     @pl.inline
     def get(dst, peer, src, rows, cols):
         for i in pl.range(0, rows, band):
@@ -404,6 +404,41 @@ def _get(rows: Any, cols: Any, band: int, chunk: int, adds: bool) -> Any:
                     valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)],
                 )
                 pl.store(part, [i, j], dst)
+
+    return get
+
+
+def _put_in_turns(band: int, chunk: int, adds: bool) -> Any:
+    """Like :func:`_put` with two staging tiles: one is filled while the other is sent."""
+    atomic = pl.AtomicType.Add if adds else pl.AtomicType.None_
+
+    @pl.inline
+    def put(dst, peer, src, rows, cols):
+        across = (cols + chunk - 1) // chunk
+        for k in pl.pipeline(0, (rows + band - 1) // band * across, stage=2):
+            i = k // across * band
+            j = k % across * chunk
+            part = pl.load(src, [i, j], [band, chunk], valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)])
+            pld.tile.remote_store(part, dst, peer=peer, offsets=[i, j], atomic=atomic)
+
+    return put
+
+
+def _get_in_turns(band: int, chunk: int) -> Any:
+    @pl.inline
+    def get(dst, peer, src, rows, cols):
+        across = (cols + chunk - 1) // chunk
+        for k in pl.pipeline(0, (rows + band - 1) // band * across, stage=2):
+            i = k // across * band
+            j = k % across * chunk
+            part = pld.tile.remote_load(
+                src,
+                peer=peer,
+                offsets=[i, j],
+                shape=[band, chunk],
+                valid_shape=[pl.min(band, rows - i), pl.min(chunk, cols - j)],
+            )
+            pl.store(part, [i, j], dst)
 
     return get
 
@@ -425,14 +460,20 @@ def _transfers(call: ir.Call) -> Iterator[Expansion]:
     shape = tuple(map(ir.as_dim, a["shape"])) if a.get("shape") is not None else dst.type.shape
     rows, cols = shape[-2] if len(shape) > 1 else 1, shape[-1]
     band, chunk = _staging(a, rows, cols, dst.type.dtype.get_byte())
-    make: Callable[..., Any] = _put if writes else _get
-    body = make(rows, cols, band, chunk, a.get("atomic", AtomicType.None_) is AtomicType.Add)
+    body = _transfer(writes, bool(a.get("pipeline")), band, chunk, a.get("atomic", AtomicType.None_) is AtomicType.Add)
     leading = shape[:-2]
     if any(not isinstance(extent, int) for extent in leading):
         raise CompileError(f"{call.op}: the leading extents {dims.listing(leading)} must be static", call.span)
     for index in product(*(range(int(extent)) for extent in leading)):  # type: ignore[arg-type]
         parts = [_matrix(t, o, index, shape) for t, o in ((dst, a.get("dst_offsets")), (src, a.get("src_offsets")))]
         yield body, [parts[0], a["peer"], parts[1], ir.as_expr(rows), ir.as_expr(cols)]
+
+
+def _transfer(writes: bool, in_turns: bool, band: int, chunk: int, adds: bool) -> Any:
+    """The inline function that moves one matrix."""
+    if writes:
+        return (_put_in_turns if in_turns else _put)(band, chunk, adds)
+    return (_get_in_turns if in_turns else _get)(band, chunk)
 
 
 def _staging(a: Any, rows: ir.Dim, cols: ir.Dim, element_bytes: int) -> tuple[int, int]:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-from pypto.runtime.ranks_protocol import Done, Signals, Timed, TimeIt, Words
+from pypto.runtime.distributed_links import LinkTimes, Piece
+from pypto.runtime.ranks_protocol import QUARTERS, Done, Signals, Timed, TimeIt, Words
 from pypto.sim.chips import Chip
 from pypto.sim.distributed import EQUAL
 
 PS: Final = 1000
 MEMO: Final = 64
 # Passes over transfers that share a link: their times may swing, so they are settled after this many.
-SHARING_PASSES: Final = 8
+SHARING_PASSES: Final = 12
 
 Ask = Callable[[int, TimeIt], Timed]
 
@@ -86,7 +87,7 @@ class RankClock:
             passes += 1
             timed = self._time(tasks, until, work, ask)
             next_until = self._arrivals(tasks, timed)
-            next_work = work if passes > SHARING_PASSES else self._shared(tasks, timed, work)
+            next_work = work if passes > SHARING_PASSES else self._shared(tasks, timed)
             if _same(until, next_until) and _same(work, next_work):
                 break
             until, work = next_until, next_work
@@ -95,10 +96,8 @@ class RankClock:
         self._memo[key] = (until, work)
         return Settled(tuple(t.start_ns for t in tasks), tuple(t.wall_ns for t in tasks), passes)
 
-    def _time(
-        self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any
-    ) -> dict[int, tuple[Words, Words]]:
-        """One pass: per task, when its notifies end and its transfers start, in ps from the start of the run."""
+    def _time(self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any) -> dict[int, _Times]:
+        """One pass over all tasks."""
         by_rank: dict[int, list[int]] = {}
         for position, task in enumerate(tasks):
             by_rank.setdefault(task.rank, []).append(position)
@@ -106,13 +105,18 @@ class RankClock:
             rank: TimeIt(tuple(tasks[p].number for p in ps), tuple(until[p] for p in ps), tuple(work[p] for p in ps))
             for rank, ps in by_rank.items()
         }
-        found: dict[int, tuple[Words, Words]] = {}
+        found: dict[int, tuple[Words, Words, Words, Words]] = {}
         for rank, answer in ask(requests).items():
             for place, position in enumerate(by_rank[rank]):
                 tasks[position].wall_ns = answer.walls_ns[place]
-                found[position] = (answer.notify_end[place], answer.remote_start[place])
+                found[position] = (
+                    answer.notify_end[place],
+                    answer.remote_start[place],
+                    answer.remote_end[place],
+                    answer.cubes[place],
+                )
         self._place(tasks)
-        return {p: (e + tasks[p].device_ns * PS, s + tasks[p].device_ns * PS) for p, (e, s) in found.items()}
+        return {position: _absolute(tasks[position].device_ns * PS, *times) for position, times in found.items()}
 
     def _place(self, tasks: Sequence[ClockedTask]) -> None:
         """Start times: a launch follows what it waits for and what its rank did before."""
@@ -125,7 +129,7 @@ class RankClock:
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
-    def _arrivals(self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]]) -> list[Words]:
+    def _arrivals(self, tasks: Sequence[ClockedTask], timed: Mapping[int, _Times]) -> list[Words]:
         """When every wait is over, in ps from the start of its own device wall."""
         delay = round(self.chip.link.notify_ns.value * PS)
         sent: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
@@ -136,7 +140,7 @@ class RankClock:
                     cell = (int(s.notify_rank[n]), int(s.notify_cell[n]))
                     sent.setdefault(cell, []).append(
                         (
-                            int(timed[position][0][n]) + delay,
+                            int(timed[position].notify_end[n]) + delay,
                             len(sent.get(cell, ())),
                             int(s.notify_value[n]),
                             int(s.notify_sets[n]),
@@ -171,51 +175,57 @@ class RankClock:
         link = self.chip.link
         return np.rint(PS * (link.staged_ns.value + signals.remote_bytes / link.staged_gbps.value)).astype(np.int64)
 
-    def _shared(
-        self, tasks: Sequence[ClockedTask], timed: Mapping[int, tuple[Words, Words]], work: list[Words]
-    ) -> list[Words]:
-        """Times with the links shared: the transfers of one direction of a link get equal parts of it."""
-        links: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
-        for position, task in enumerate(tasks):
-            s = task.signals
-            for n in range(len(s.remote_row)):
-                peer = int(s.remote_peer[n])
-                if peer not in (task.rank, -1):
-                    way = (task.rank, peer) if s.remote_writes[n] else (peer, task.rank)
-                    links.setdefault(way, []).append((int(timed[position][1][n]), int(s.remote_bytes[n]), position, n))
+    def _shared(self, tasks: Sequence[ClockedTask], timed: Mapping[int, _Times]) -> list[Words]:
+        """Times with the links shared, from the starts, ends and pauses of the last pass."""
         result = [self._alone(t.signals) for t in tasks]
-        for transfers in links.values():
-            transfers.sort()
-            for (start, _, position, n), end in zip(transfers, _fair_ends(transfers, self.chip)):
-                result[position][n] = max(int(result[position][n]), end - start)
+        chains = [c for position, task in enumerate(tasks) for c in _chains(position, task, timed[position])]
+        if not chains:
+            return result
+        loads = {rank: _loads(tasks, timed, rank) for rank in {task.rank for task in tasks}}
+        played = LinkTimes(self.chip, [pieces for _, _, pieces in chains], loads).play()
+        for (position, rows, _), work in zip(chains, played):
+            result[position][rows] = work
         return result
 
 
-def _fair_ends(transfers: Sequence[tuple[int, int, int, int]], chip: Chip) -> list[int]:
-    """End (ps) of each transfer (start, bytes, ...), sorted by start, on one direction of a link."""
-    own, whole = chip.link.staged_gbps.value / PS, chip.link.gbps.value / PS  # bytes per ps
-    fixed = round(chip.link.staged_ns.value * PS)
-    ends = [0] * len(transfers)
-    left: dict[int, float] = {}
-    now, following = 0.0, 0
-    while left or following < len(transfers):
-        if not left:
-            now = float(transfers[following][0])
-        rate = min(own, whole / len(left)) if left else own
-        arrival = transfers[following][0] if following < len(transfers) else float("inf")
-        first = min(left, key=lambda k: (left[k], k)) if left else -1
-        finish = now + left[first] / rate if left else float("inf")
-        then = min(arrival, finish)
-        for key in left:
-            left[key] -= (then - now) * rate
-        now = then
-        if finish <= arrival:
-            ends[first] = round(now) + fixed
-            del left[first]
-        else:
-            left[following] = float(transfers[following][1])
-            following += 1
-    return ends
+@dataclass(frozen=True)
+class _Times:
+    """Of one launch, in ps from the start of the run."""
+
+    notify_end: Words
+    remote_start: Words
+    remote_end: Words
+    cubes: Words
+
+
+def _chains(position: int, task: ClockedTask, times: _Times) -> Iterator[tuple[int, Words, list[Piece]]]:
+    """The launch's transfers as they follow each other: which launch, which transfers, and what is known of them."""
+    s = task.signals
+    for chain in np.unique(s.remote_chain):
+        rows = np.flatnonzero(s.remote_chain == chain)
+        rows = rows[np.argsort(times.remote_start[rows], kind="stable")]
+        pieces = []
+        for n in rows.tolist():
+            peer = int(s.remote_peer[n])
+            own = peer in (task.rank, -1)
+            way = None if own else (task.rank, peer) if s.remote_writes[n] else (peer, task.rank)
+            pieces.append(Piece(way, int(s.remote_bytes[n]), int(times.remote_start[n]), int(times.remote_end[n])))
+        yield position, rows, pieces
+
+
+def _loads(tasks: Sequence[ClockedTask], timed: Mapping[int, _Times], rank: int) -> list[tuple[int, float]]:
+    """When the share of a rank's cubes that work changes."""
+    changes = [
+        (at, quarters / QUARTERS)
+        for position, task in enumerate(tasks)
+        if task.rank == rank
+        for at, quarters in timed[position].cubes.tolist()
+    ]
+    return sorted(changes, key=lambda change: change[0])
+
+
+def _absolute(begin: int, notify_end: Words, start: Words, end: Words, cubes: Words) -> _Times:
+    return _Times(notify_end + begin, start + begin, end + begin, cubes + np.array([begin, 0], np.int64))
 
 
 class _Cell:

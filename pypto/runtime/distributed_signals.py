@@ -30,8 +30,8 @@ def signals_of(recording: Recording, arguments: Sequence[Any]) -> Signals:
         pc = recording.trace[first:last, TRACE_PC]
         kind = np.where(pc >= 0, kinds[program][np.maximum(pc, 0)], 0)
         found = np.flatnonzero(kind)
-        rows.append(np.stack([found + first, kind[found]], axis=1))
-    table = np.concatenate(rows) if rows else np.zeros((0, 2), np.int64)
+        rows.append(np.stack([found + first, kind[found], np.full(len(found), subtask)], axis=1))
+    table = np.concatenate(rows) if rows else np.zeros((0, 3), np.int64)
     return _collect(recording, table, arguments)
 
 
@@ -42,10 +42,11 @@ def _kinds(program: ProgramRecord) -> Words:
 
 
 def _collect(recording: Recording, table: Words, arguments: Sequence[Any]) -> Signals:
-    row, kind = table[:, 0], table[:, 1]
+    row, kind, subtask = table[:, 0], table[:, 1], table[:, 2]
     report = recording.trace[:, TRACE_REPORT : TRACE_REPORT + 4]
     notify, wait = row[kind == 1], row[kind == 2]
-    remote = row[kind >= 3]
+    far = kind >= 3
+    remote = row[far]
     spoken = kind <= 2
     order = np.where(kind[spoken] == 1, np.cumsum(kind[spoken] == 1) - 1, -np.cumsum(kind[spoken] == 2))
     return Signals(
@@ -62,7 +63,8 @@ def _collect(recording: Recording, table: Words, arguments: Sequence[Any]) -> Si
         remote_row=remote,
         remote_peer=_peers(recording, remote, arguments),
         remote_bytes=report[remote, 1] * report[remote, 2],
-        remote_writes=(kind[kind >= 3] == 4).astype(np.int64),
+        remote_writes=(kind[far] == 4).astype(np.int64),
+        remote_chain=2 * subtask[far] + (kind[far] == 4),
     )
 
 

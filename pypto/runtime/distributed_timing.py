@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pypto.runtime.callable import ChipCallable
-from pypto.runtime.ranks_protocol import Signals, Timed, TimeIt, Words
+from pypto.runtime.ranks_protocol import QUARTERS, Signals, Timed, TimeIt, Words
 from pypto.runtime.task_runtime import Sizing
 from pypto.runtime.timing_memo import recording_digest, timing_memo
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pypto.sim.timing import DeviceState, Timeline
 
 CAPACITY: Final = 512
+_NONE: Final = np.zeros((0, 2), np.int64)
 
 
 @dataclass
@@ -51,7 +52,7 @@ class ChipTiming:
 
     def __init__(self, chip_name: str):
         self._chip_name = chip_name
-        self._memo: OrderedDict[Any, tuple[Timeline, DeviceState, Words, Words]] = OrderedDict()
+        self._memo: OrderedDict[Any, tuple[Timeline, DeviceState, Words, Words, Words]] = OrderedDict()
         self.forget_caches()
 
     def forget_caches(self) -> None:
@@ -73,20 +74,23 @@ class ChipTiming:
         from pypto.sim.timing import DeviceState
 
         state = self._state or DeviceState()
-        walls, ends, starts = [], [], []
+        walls, cubes = [], []
+        times: tuple[list[Words], ...] = ([], [], [])  # notify ends, starts and ends of transfers
         for launch, until, work in zip(launches, request.until, request.work):
             launch.state_before, launch.told = state, _told(launch, until, work)
-            timeline, state, notified, moved = self._one(launch, state, until, work)
+            timeline, state, *rows = self._one(launch, state, until, work)
             launch.timeline = timeline
             walls.append(timeline.device_wall_ns)
-            ends.append(notified)
-            starts.append(moved)
+            cubes.append(_cubes_at_work(timeline, self.chip_of(launch)) if len(work) else _NONE)
+            for of_all, of_launch in zip(times, rows):
+                of_all.append(of_launch)
         self._next = state
-        return Timed(tuple(walls), tuple(ends), tuple(starts))
+        notified, begun, over = map(tuple, times)
+        return Timed(tuple(walls), notified, begun, over, tuple(cubes))
 
     def _one(
         self, launch: TimedLaunch, state: DeviceState, until: Words, work: Words
-    ) -> tuple[Timeline, DeviceState, Words, Words]:
+    ) -> tuple[Timeline, DeviceState, Words, Words, Words]:
         from pypto.sim.timing import time_ranks
 
         key = (launch.digest, state.digest(), until.tobytes(), work.tobytes())
@@ -94,11 +98,23 @@ class ChipTiming:
         if found is None:
             after, signals = state.copy(), launch.signals
             timeline, start, end = time_ranks(launch.recording, self.chip_of(launch), after, _told(launch, until, work))
-            found = (timeline, after, end[signals.notify_row], start[signals.remote_row])
+            remote = signals.remote_row
+            found = (timeline, after, end[signals.notify_row], start[remote], end[remote])
             if len(self._memo) >= CAPACITY:
                 self._memo.popitem(last=False)
         self._memo[key] = found
         return found
+
+
+def _cubes_at_work(timeline: Timeline, chip: Chip) -> Words:
+    """[n, 2]: from when on (ps) how many quarters of the cubes work."""
+    times = timeline.cube_times_ps()
+    at = np.concatenate([times[:, 0], times[:, 1]])
+    change = np.repeat([1, -1], len(times))
+    order = np.lexsort((change, at))
+    quarters = np.rint(np.cumsum(change[order]) * QUARTERS / chip.clusters).astype(np.int64)
+    changed = np.flatnonzero(np.diff(quarters, prepend=0))
+    return np.stack([at[order][changed], quarters[changed]], axis=1)
 
 
 def _told(launch: TimedLaunch, until: Words, work: Words) -> Words:

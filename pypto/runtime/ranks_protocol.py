@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.int64]
+QUARTERS: Final = 4
 
 
 def _no_rows() -> Words:
@@ -58,6 +59,8 @@ class Signals:
     remote_peer: Words = field(default_factory=_no_rows)
     remote_bytes: Words = field(default_factory=_no_rows)
     remote_writes: Words = field(default_factory=_no_rows)
+    remote_chain: Words = field(default_factory=_no_rows)
+    """Transfers of one chain (a pipe of a core's task) follow each other."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +116,14 @@ class TimeIt:
 
 @dataclass(frozen=True)
 class Timed:
-    """Per dispatch: device wall (ns), ends of notifies and starts of remote transfers (ps from the wall's start)."""
+    """Per dispatch: device wall (ns), ends of notifies, starts and ends of remote transfers (ps from its start)."""
 
     walls_ns: tuple[int, ...]
     notify_end: tuple[Words, ...]
     remote_start: tuple[Words, ...]
+    remote_end: tuple[Words, ...]
+    cubes: tuple[Words, ...]
+    """[n, 2] (ps, share of the cubes at work from then on, in quarters)."""
 
 
 @dataclass(frozen=True)

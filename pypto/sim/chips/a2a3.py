@@ -273,13 +273,15 @@ HOST = Host(
 )
 
 LINK = Link(
-    gbps=C(30, "GB/s", "HCCS link, commonly quoted vendor figure (13b)", "G"),
+    gbps=C(17, "GB/s", "pto-isa fused GEMM and AllReduce, pair of 910B; 30 is the nominal figure (13b)", "M"),
     latency_ns=C(1200, "ns", "CloudMatrix384 paper, small read in one node (13b)", "V"),
     staged_gbps=C(5.6, "GB/s", "pto-isa remote read sample (13b)", "D"),
     staged_ns=C(100, "ns", "pto-isa remote read sample (13b)", "D"),
     engine_gbps=C(20.7, "GB/s", "pto-isa asynchronous read sample (13b)", "D"),
     engine_ns=C(2600, "ns", "pto-isa asynchronous read sample (13b)", "D"),
     notify_ns=C(800, "ns", "no published figure; within 0.5-1 us (distributed notes 6.11)", "G"),
+    idle_gbps=C(63.6, "GB/s", "pto-isa fused GEMM and AllReduce, 8 x 910B, stand-alone (13b)", "M"),
+    busy_gbps=C(50, "GB/s", "the same under the GEMM (13b)", "M"),
 )
 
 A2A3 = Chip(

@@ -317,6 +317,8 @@ class Link:
     engine_gbps: Constant             # SDMA
     engine_ns: Constant
     notify_ns: Constant
+    idle_gbps: Constant               # a chip's traffic to all peers, its cubes idle
+    busy_gbps: Constant               # the same while they multiply
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,11 @@ class Timeline:
         """Lower bound of the effective window: the busiest resource working without a pause."""
         return max(self.roofline.values(), default=0.0)
 
+    def cube_times_ps(self) -> Ints:
+        """[n, 2] start and end of every subtask on a cube core, in ps from the start of the device wall."""
+        cubes = self._subtasks[self._subtasks[:, x.SUB_IS_CUBE] != 0]
+        return cubes[:, [x.SUB_START, x.SUB_END]]
+
     def pipe_busy_us(self) -> dict[str, float]:
         """Busy time per pipe, summed over all cores."""
         totals = self._pipe_busy.sum(axis=0) / 1e6

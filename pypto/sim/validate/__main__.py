@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from .communication import communication
 from .operations import single_operations
 from .report import markdown, picture
 from .rows import Row, summaries
@@ -28,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m pypto.sim.validate", description=__doc__)
     parser.add_argument("--write", type=Path, metavar="DOCS", help="also write validation.md and validation.png there")
     options = parser.parse_args()
-    rows = [*single_operations(), *workloads()]
+    rows = [*single_operations(), *workloads(), *communication()]
     print_summary(rows)
     if options.write:
         (options.write / "validation.md").write_text(markdown(rows), encoding="utf-8")

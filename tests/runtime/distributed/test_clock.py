@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.runtime import benchmark, configure_log
-from pypto.runtime.distributed_clock import ClockedTask, RankClock, _Cell, _fair_ends
+from pypto.runtime.distributed_clock import ClockedTask, RankClock, _Cell
+from pypto.runtime.distributed_links import LinkTimes, Piece
 from pypto.runtime.ranks_protocol import Done, Signals, Timed
 from pypto.sim.chips import chip
 
@@ -57,23 +58,60 @@ def test_a_wait_ends_with_the_kth_earliest_arrival(times):
 # --- links --------------------------------------------------------------------------------------------------------------
 
 
+def played(chains, loads=None):
+    """Durations (ps) of chains of (way, bytes, start, pause before)."""
+    pieces = []
+    for chain in chains:
+        end, row = 0, []
+        for way, nbytes, start, pause in chain:
+            begin = max(start, end + pause)
+            end = begin  # what the last timing took does not matter, the pauses do
+            row.append(Piece(way, nbytes, begin, end))
+        pieces.append(row)
+    return LinkTimes(CHIP, pieces, loads or {}).play()
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**6)), min_size=1, max_size=12))
 def test_a_link_carries_no_more_than_it_can(transfers):
-    ordered = sorted((start, size, k, 0) for k, (start, size) in enumerate(transfers))
-    ends = _fair_ends(ordered, CHIP)
-    own, whole = CHIP.link.staged_gbps.value, CHIP.link.gbps.value
-    for (start, size, _, _), end in zip(ordered, ends):
-        assert end - start >= 1000 * size / own - 1
-    span_ps = max(ends) - min(start for start, *_ in ordered)
-    assert sum(size for _, size, *_ in ordered) <= span_ps * whole / 1000 + 1
+    work = played([[((0, 1), size, start, 0)] for start, size in transfers])
+    own, whole, fixed = CHIP.link.staged_gbps.value, CHIP.link.gbps.value, CHIP.link.staged_ns.value * 1000
+    for (_, size), (taken,) in zip(transfers, work):
+        assert taken >= 1000 * size / own + fixed - 1
+    last = max(start + taken for (start, _), (taken,) in zip(transfers, work)) - fixed
+    span_ps = last - min(start for start, _ in transfers)
+    assert sum(size for _, size in transfers) <= span_ps * whole / 1000 + 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 10**6), min_size=1, max_size=6), min_size=1, max_size=12))
+def test_full_links_are_never_idle_and_never_above_their_rate(chains):
+    """Chains without pauses on one link: the last byte arrives when all bytes at the full rate would have."""
+    work = played([[((0, 1), size, 0, 0) for size in chain] for chain in chains])
+    own, whole, fixed = CHIP.link.staged_gbps.value, CHIP.link.gbps.value, CHIP.link.staged_ns.value * 1000
+    total, longest = sum(map(sum, chains)), max(map(len, chains))
+    last = max(map(sum, work))
+    assert last >= 1000 * max(total / whole, max(map(sum, chains)) / own) - 1
+    assert last <= 1000 * (total / whole + max(map(sum, chains)) / own) + longest * (fixed + 1)
 
 
 def test_transfers_slow_each_other_down_only_when_the_link_is_full():
-    few = _fair_ends([(0, 56_000, k, 0) for k in range(5)], CHIP)
-    many = _fair_ends([(0, 56_000, k, 0) for k in range(10)], CHIP)
-    assert few[0] == pytest.approx(10_000_000 + 100_000, rel=1e-3)
-    assert many[0] == pytest.approx(560_000_000 / CHIP.link.gbps.value + 100_000, rel=1e-3)
+    few = played([[((0, 1), 56_000, 0, 0)] for _ in range(3)])
+    many = played([[((0, 1), 56_000, 0, 0)] for _ in range(10)])
+    both_ways = played([[(way, 56_000, 0, 0)] for way in ((0, 1), (1, 0), (0, 2)) for _ in range(3)])
+    assert few[0][0] == pytest.approx(10_000_000 + 100_000, rel=1e-3)
+    assert many[0][0] == pytest.approx(560_000_000 / CHIP.link.gbps.value + 100_000, rel=1e-3)
+    assert {taken for (taken,) in both_ways} == {few[0][0]}
+
+
+def test_a_chip_whose_cubes_work_moves_less():
+    """Published: 63.6 GB/s to all peers alone, 50 under the GEMM (hardware 13b)."""
+    (idle,), (half,), (busy,) = (
+        played([[((0, 1), 560_000, 0, 0)]], {1: [(0, share)]})[0] for share in (0.0, 0.5, 1.0)
+    )
+    assert (busy - 100_000) / (idle - 100_000) == pytest.approx(63.6 / 50, rel=1e-3)
+    assert idle < half < busy
+    assert played([[((0, 1), 560_000, 0, 0)]], {2: [(0, 1.0)]}) == [[idle]]
 
 
 # --- settling -----------------------------------------------------------------------------------------------------------
@@ -105,7 +143,7 @@ def ping_pong(hops: int) -> tuple[list[ClockedTask], object]:
                 else:
                     now = max(now, until) + 1_000_000
                     ends.append(now)
-            answers[rank] = Timed((now // 1000,), (np.array(ends, np.int64),), (words(),))
+            answers[rank] = Timed((now // 1000,), (np.array(ends, np.int64),), (words(),), (words(),), (np.zeros((0, 2), np.int64),))
         return answers
 
     return tasks, ask

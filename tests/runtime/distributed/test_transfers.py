@@ -141,3 +141,25 @@ def test_credits_can_be_taken_back_by_a_self_notify():
     y = run(matrix_program(RANKS, 64, body, in_rows=1, data_rows=1, out_rows=3), x, 3)
     for step in range(3):
         torch.testing.assert_close(y[:, step], x.flip(0)[:, 0] + step)
+
+
+@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize(("rows", "cols", "band", "chunk"), [(8, 64, 8, 64), (7, 64, 2, 32), (5, 48, 2, 32), (1, 64, 1, 16)])
+def test_transfers_with_two_staging_tiles(writes, rows, cols, band, chunk):
+    """``pipeline=True``: one tile is filled while the other is sent; ragged pieces included."""
+
+    @pl.inline
+    def body(inp, out, data, signal):
+        other = (pld.rank(pld.get_comm_ctx(data)) + 1) % RANKS
+        if writes:
+            pld.tensor.put(data, other, inp, chunk_rows=band, chunk_cols=chunk, pipeline=True)
+            notify_left_wait_right(data, signal)
+            pld.tensor.get(out, other, data)
+        else:
+            data[0:rows, 0:cols] = inp[0:rows, 0:cols]
+            notify_left_wait_right(data, signal)
+            pld.tensor.get(out, other, data, chunk_rows=band, chunk_cols=chunk, pipeline=True)
+
+    x = torch.randn(RANKS, rows, cols)
+    y = run(matrix_program(RANKS, cols, body, in_rows=rows, data_rows=rows, out_rows=rows), x, rows)
+    torch.testing.assert_close(y, x if writes else x.flip(0), rtol=0, atol=0)
