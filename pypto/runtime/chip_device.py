@@ -108,9 +108,19 @@ class ChipDevice:
 
     def time(self, chip_callable: ChipCallable, recording: Recording, sizing: Sizing) -> Timed:
         """When everything in ``recording`` happened, given what the launches before it left in the caches."""
-        memo, before = timing_memo(self.platform.chip, sizing), self._state
+        memo, before = timing_memo(self.platform.chip, sizing), self._without_new_memory()
         timeline, self._state = memo.time(chip_callable.digest, recording, before)
         return Timed(timeline, memo.chip, before)
+
+    def _without_new_memory(self) -> DeviceState | None:
+        """The caches, without what they held of memory that has changed hands since the last launch."""
+        fresh = self.memory.space.take_fresh()
+        if self._state is None or not fresh:
+            return self._state
+        state = self._state.copy()
+        for address, nbytes in fresh:
+            state.forget(address, nbytes)
+        return state
 
     def close(self) -> None:
         """Give all memory back."""

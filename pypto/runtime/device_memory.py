@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pypto.runtime.address_space import AddressSpace
+
 # Strictest alignment a GM access asks for (spec hardware 2.3, 3.2).
 ALIGNMENT: Final = 512
 # What memory holds before it is written: all bits set reads as NaN in every float type.
@@ -18,12 +20,16 @@ UNWRITTEN: Final = 0xFF
 
 @dataclass(eq=False)
 class Allocation:
-    """``nbytes`` bytes at address ``base``; ``live`` until freed. ``owner`` names the worker that made it."""
+    """``nbytes`` bytes at address ``base``; ``live`` until freed. ``owner`` names the worker that made it.
+
+    ``device`` is where the chip has them (:class:`AddressSpace`), 0 for memory that no launch keeps.
+    """
 
     base: int
     nbytes: int
     _storage: NDArray[np.uint8] | None = field(repr=False)
     owner: str = ""
+    device: int = 0
 
     @property
     def live(self) -> bool:
@@ -50,6 +56,7 @@ class DeviceMemory:
 
     def __init__(self, owner: str = "") -> None:
         self.owner = owner
+        self.space = AddressSpace()
         self._live: dict[int, Allocation] = {}
 
     def malloc(self, nbytes: int) -> Allocation:
@@ -58,11 +65,13 @@ class DeviceMemory:
             raise ValueError(f"nbytes must be a positive int, got {nbytes!r}")
         allocation = allocate(nbytes)
         allocation.owner = self.owner
+        allocation.device = self.space.allocate(nbytes)
         self._live[allocation.base] = allocation
         return allocation
 
     def free(self, base: int) -> None:
         """Free the allocation that starts at ``base``."""
+        self.space.free(self.at(base).device)
         self.at(base).release()
         del self._live[base]
 

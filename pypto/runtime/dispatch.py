@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 LEVEL: Final = 2
 ONE_SHOT_OWNER: Final = "call, which runs on a one-shot or raw simpler Worker as no ChipWorker with its binding is open"
 
-# Options whose other values are accepted by RunConfig but have nothing behind them yet. Bounds are always checked.
-_AVAILABLE: Final[dict[str, tuple[Any, ...]]] = {
-    "jitter_seed": (None,),
-}
-
 
 class Compiled(Protocol):
     """A compiled program of one chip, as :mod:`pypto.ir` makes it."""
@@ -120,11 +115,12 @@ def build_call_config(
 
 
 def check_config(config: object) -> None:
-    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``NotImplementedError`` for what cannot be done yet."""
+    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``ValueError`` for what the clock cannot be asked."""
     if not isinstance(config, RunConfig):
         raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
     Checks.of(config.checks)
-    for name, available in _AVAILABLE.items():
-        value = getattr(config, name)
-        if value not in available:
-            raise NotImplementedError(f"{name}={value!r} is not available yet; use {' or '.join(map(repr, available))}")
+    if config.jitter_seed is not None:
+        raise ValueError(
+            f"jitter_seed={config.jitter_seed}: the clock has no random part, equal launches take equal times; "
+            "leave it None and compare variants by one launch each"
+        )

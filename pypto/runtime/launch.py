@@ -146,6 +146,7 @@ def _run(
         stand_ins=stand_ins,
         checks=Checks.of(config.checks, config.checks_mode, config.poison, clocked=device.clocked),
         log=log_for(config),
+        behind=device.memory.space.behind,
     )
     if execution.recording is None:
         return Launched(findings=execution.findings)

@@ -106,4 +106,7 @@ def _extent(tensor: Any) -> tuple[int, int]:
 def _tensor_argument(slot: Slot, address: int, tensor: Any, *, resident: bool) -> TensorArgument:
     from pypto.sim.program import TensorArgument
 
-    return TensorArgument(slot.name, address, logical_shape(tuple(tensor.shape), slot.dtype), slot.dtype, resident)
+    buffer = tensor.buffer if isinstance(tensor, DeviceTensor) else None
+    device = buffer.device + address - buffer.base if isinstance(buffer, Allocation) and buffer.device else 0
+    shape = logical_shape(tuple(tensor.shape), slot.dtype)
+    return TensorArgument(slot.name, address, shape, slot.dtype, resident, device=device)

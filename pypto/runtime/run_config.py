@@ -100,7 +100,7 @@ class RunConfig:
       mistakes are looked for, whether they raise, what unwritten memory holds;
     * ``cold_start``: forget the chip's cache contents before the launch;
     * ``threads``: host threads that compute values (``None``: as many as useful); results do not depend on it;
-    * ``jitter_seed``: seed of the timing jitter (``None``: no jitter, the same nanoseconds every time).
+    * ``jitter_seed``: must stay ``None``; the clock has no random part and a launch refuses a seed.
     """
 
     __test__: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from pypto.sim.recording import Words
 
 ALIGNMENT = 512
 """Bytes: GM allocations start at multiples of it, in the arenas and in the stable address space."""
-_FIRST_STABLE = 1 << 20  # address 0 stays illegal
+FIRST_STABLE = 1 << 20  # address 0 stays illegal
 _CHUNK = 1 << 22
 RECLAIM_BYTES = 512 << 20
 """The heap gives the memory of closed scopes out again only once a launch has allocated this much."""
@@ -72,12 +73,13 @@ class Heap:
 class Allocations:
     """GM allocations of a launch in order of appearance, each with a stable address that is the same in every run."""
 
-    def __init__(self) -> None:
+    def __init__(self, behind: int = FIRST_STABLE) -> None:
+        """``behind``: stable addresses below it belong to buffers that outlive the launch."""
         self.ranges: list[tuple[int, int]] = []  # real address, bytes
         self.stable: list[int] = []
         self.deltas = np.zeros(64, np.int64)
         self.deltas_address = self.deltas.ctypes.data
-        self._next = _FIRST_STABLE
+        self._next = behind
 
     def copy(self) -> Allocations:
         """Allocations that go on from these."""
@@ -96,20 +98,24 @@ class Allocations:
         self._next += round_up(after)
         return number
 
-    def add(self, address: int, size: int) -> int:
-        """Id of a new allocation."""
+    def add(self, address: int, size: int, device: int = 0) -> int:
+        """Id of a new allocation; ``device``: its stable address, when it has one from before the launch."""
         number = len(self.ranges)
         if number == len(self.deltas):
             self.deltas = np.concatenate((self.deltas, np.zeros_like(self.deltas)))
             self.deltas_address = self.deltas.ctypes.data
         self.ranges.append((address, size))
-        self.stable.append(self._next)
-        self.deltas[number] = self._next - address
-        self._next += max(round_up(size), ALIGNMENT)
+        self.stable.append(device or self._next)
+        self.deltas[number] = self.stable[number] - address
+        if not device:
+            self._next += max(round_up(size), ALIGNMENT)
         return number
 
-    def add_arguments(self, ranges: list[tuple[int, int]]) -> list[int]:
-        """Ids of the argument tensors at (address, bytes); tensors that share bytes share an allocation."""
+    def add_arguments(self, ranges: list[tuple[int, int]], devices: Sequence[int] = ()) -> list[int]:
+        """Ids of the argument tensors at (address, bytes); tensors that share bytes share an allocation.
+
+        ``devices``: stable address per tensor, 0 for those that have none yet.
+        """
         if not ranges:
             return []
         merged: list[list[int]] = []
@@ -118,12 +124,14 @@ class Allocations:
                 merged[-1][1] = max(merged[-1][1], address + size)
             else:
                 merged.append([address, address + size])
+        known = {address: device for (address, _), device in zip(ranges, devices) if device}
         found: dict[tuple[int, int], int] = {}
         ids = []
         for address, size in ranges:
             low, high = next((low, high) for low, high in merged if low <= address and address + size <= high)
             if (low, high) not in found:
-                found[low, high] = self.add(low, high - low)
+                starts = [device - (at - low) for at, device in known.items() if low <= at < high]
+                found[low, high] = self.add(low, high - low, starts[0] if starts else 0)
             ids.append(found[low, high])
         return ids
 

@@ -20,7 +20,7 @@ from pypto.sim.launch import Launch, Workspace, tensor_descriptor
 from pypto.sim.layout import TENSOR_NAME
 from pypto.sim.machine import interpreter
 from pypto.sim.manifest import Manifest, read_manifest
-from pypto.sim.memory import Allocations
+from pypto.sim.memory import FIRST_STABLE, Allocations
 from pypto.sim.recording import Recording, Words
 from pypto.sim.syntax import Group, ScalarParameter, TensorParameter, Unit
 from pypto.sim.tasks import Library, TaskPlan, plan
@@ -52,6 +52,7 @@ class TensorArgument:
     """A C-contiguous tensor: ``address`` of element 0 on the host; ``resident``: not copied by this launch.
 
     ``context``: address of the context record of a window (:mod:`pypto.sim.distributed`), 0 for other tensors.
+    ``device``: address of element 0 in the memory of the chip, 0 for tensors that get one from the launch.
     """
 
     name: str
@@ -60,6 +61,7 @@ class TensorArgument:
     dtype: DataType
     resident: bool = False
     context: int = 0
+    device: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -130,6 +132,7 @@ class LoadedProgram:
         exchange: Exchange | None = None,
         checks: Checks | None = None,
         log: TaskLog | None = None,
+        behind: int = FIRST_STABLE,
     ) -> Execution:
         """Run the program once.
 
@@ -137,14 +140,15 @@ class LoadedProgram:
         limits how many blocks can wait for each other. ``threads``: host threads (default: all); values do not depend
         on it. ``stand_ins``: Python functions for the C++ kernels, by name (external.py). ``exchange``: how the
         launch reaches other ranks, for programs with windows. ``checks``: what is looked for on the way
-        (:mod:`pypto.sim.checks`). ``log``: notes arguments and scopes of the tasks.
+        (:mod:`pypto.sim.checks`). ``log``: notes arguments and scopes of the tasks. ``behind``: chip addresses below
+        it belong to buffers that outlive the launch.
         Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
         wrong while running, its subclass ``CheckError`` for what the checks find.
         """
         def run(report: Report | None = None) -> Execution:
             return self._execute(
                 args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,
-                exchange=exchange, report=report, log=log,
+                exchange=exchange, report=report, log=log, behind=behind,
             )  # fmt: skip
 
         if not checks:
@@ -155,7 +159,9 @@ class LoadedProgram:
 
     def execute_observed(self, args: Sequence[TensorArgument | int | float], watch: Any, **options: Any) -> Execution:
         """Run the program once with ``watch`` looking at every block; ``watch.begin(tensors, numbers)`` gives it."""
-        defaults = {"record": False, "threads": 1, "stand_ins": None, "exchange": None, "log": None}
+        defaults = {
+            "record": False, "threads": 1, "stand_ins": None, "exchange": None, "log": None, "behind": FIRST_STABLE,
+        }  # fmt: skip
         return self._execute(args, report=watch, **{**defaults, **options})
 
     def _execute(
@@ -170,8 +176,9 @@ class LoadedProgram:
         exchange: Exchange | None,
         report: Report | None,
         log: TaskLog | None,
+        behind: int,
     ) -> Execution:
-        bound = self._bind(args)
+        bound = self._bind(args, behind)
         try:
             workspace = self._workspaces.popleft()
         except IndexError:
@@ -195,22 +202,22 @@ class LoadedProgram:
         finally:
             self._workspaces.append(workspace)
 
-    def _bind(self, args: Sequence[TensorArgument | int | float]) -> _Bound:
+    def _bind(self, args: Sequence[TensorArgument | int | float], behind: int) -> _Bound:
         """Arguments as frame words. A benchmark passes equal arguments again and again: the last ones are kept."""
         if len(args) != len(self.params):
             raise TypeError(f"{self.name} takes {len(self.params)} arguments, found {len(args)}")
         key = [a if isinstance(a, TensorArgument) else _scalar_word(self.name, p, a) for p, a in zip(self.params, args)]
         last = self._last_bound
-        if last is None or last.key != key:
-            last = self._last_bound = self._bind_anew(key)
+        if last is None or last.key != key or last.behind != behind:
+            last = self._last_bound = self._bind_anew(key, behind)
         return last
 
-    def _bind_anew(self, key: list[TensorArgument | int]) -> _Bound:
+    def _bind_anew(self, key: list[TensorArgument | int], behind: int) -> _Bound:
         tensors = [item for item in key if isinstance(item, TensorArgument)]
         sizes = [tensor.nbytes for tensor in tensors]
-        allocations = Allocations()
+        allocations = Allocations(behind)
         plain = [(a.address, size) for a, size in zip(tensors, sizes) if not a.context]
-        found = iter(allocations.add_arguments(plain))
+        found = iter(allocations.add_arguments(plain, [a.device for a in tensors if not a.context]))
         numbers = [
             allocations.add_window(a.address, n, *window_reach(a.context)) if a.context else next(found)
             for a, n in zip(tensors, sizes)
@@ -227,7 +234,7 @@ class LoadedProgram:
             else:
                 words.append(item)
         table = np.array(rows, np.int64).reshape(-1, 4)
-        return _Bound(key, np.array(words, np.int64), table, allocations, tensors, numbers)
+        return _Bound(key, np.array(words, np.int64), table, allocations, tensors, numbers, behind)
 
 
 @dataclass(frozen=True)
@@ -240,6 +247,7 @@ class _Bound:
     allocations: Allocations
     tensors: list[TensorArgument]
     numbers: list[int]  # allocation of every tensor
+    behind: int
 
 
 def _parameter(parameter: TensorParameter | ScalarParameter) -> ProgramParameter:

@@ -223,7 +223,8 @@ def test_counters_have_the_columns_of_a_real_file_and_count(tmp_path):
         busy = {k: int(v) for k, v in row.items() if k.endswith("_busy_cycles")}
         assert 0 < max(busy.values()) <= int(row["pmu_total_cycles"])
         # 16 KiB at 32 bytes per cycle each way at least, 64 repeats of 64 lanes at most two cycles each and a start
-        assert busy["mte2_busy_cycles"] == busy["mte3_busy_cycles"] > 0 and 64 <= busy["vec_busy_cycles"] <= 256
+        assert all(0 < busy[f"{pipe}_busy_cycles"] <= 512 for pipe in ("mte2", "mte3"))
+        assert 64 <= busy["vec_busy_cycles"] <= 256
         assert busy["cube_busy_cycles"] == busy["mte1_busy_cycles"] == 0
         assert (row["core_type"], row["event_type"]) == ("1", "2")
     (names,) = folder.glob("name_map_*.json")

@@ -168,11 +168,10 @@ def test_arguments_and_options_for_callers_below(add, tensors):
     assert made.runtime_env.ring_task_window == [0] * 4 and build_call_config(add, config).aicpu_thread_num == 3
 
 
-@pytest.mark.parametrize("option", [{"jitter_seed": 1}])
-def test_an_option_without_anything_behind_it_is_refused(add, tensors, option):
-    (name,) = option
-    with pytest.raises(NotImplementedError, match=f"{name}=.* is not available yet; use "):
-        add(*tensors, config=RunConfig(**option))
+@pytest.mark.parametrize("platform", ["a2a3", "a2a3sim"])
+def test_a_seed_for_jitter_is_refused_and_nothing_runs(add, tensors, platform):
+    with pytest.raises(ValueError, match="jitter_seed=1: the clock has no random part"):
+        add(*tensors, config=RunConfig(platform=platform, jitter_seed=1))
     assert torch.equal(tensors[2], torch.ones(ROWS, COLS))
 
 

@@ -54,6 +54,23 @@ def content(cache: Cache) -> NDArray[np.int64]:
     return found[:count]
 
 
+def forget(cache: Cache, first: int, last: int) -> None:
+    """Drop the lines ``first`` to ``last`` without writing anything back."""
+    table = cache[HEADER:].reshape(-1, TAG_WORDS)
+    stop = min(last // LINES_PER_TAG + 1, len(table))
+    tags = np.arange(first // LINES_PER_TAG, stop)
+    if not len(tags):
+        return
+    gone = np.full(len(tags), ~np.uint64(0))
+    gone[0] &= ~np.uint64(0) << np.uint64(first % LINES_PER_TAG)
+    if last // LINES_PER_TAG < len(table):
+        gone[-1] &= ~np.uint64(0) >> np.uint64(LINES_PER_TAG - 1 - last % LINES_PER_TAG)
+    kept = ~gone
+    valid, dirty = (table[tags, word].view(np.uint64) for word in (_VALID, _DIRTY))
+    cache[_USED] -= int(np.bitwise_count(valid & gone).sum())
+    table[tags, _VALID], table[tags, _DIRTY] = (valid & kept).view(np.int64), (dirty & kept).view(np.int64)
+
+
 @kernel
 def _count(word):
     """Bits set in an unsigned 64-bit word."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from .cache import Cache, content, empty_cache, grown
+from .cache import Cache, content, empty_cache, forget, grown
 
 
 @dataclass
@@ -25,6 +25,11 @@ class DeviceState:
 
     def copy(self) -> DeviceState:
         return DeviceState(self.line_bytes, None if self.cache is None else self.cache.copy())
+
+    def forget(self, address: int, nbytes: int) -> None:
+        """Drop every line of ``[address, address + nbytes)``, as if it had never been touched."""
+        if self.cache is not None and nbytes > 0:
+            forget(self.cache, address // self.line_bytes, (address + nbytes - 1) // self.line_bytes)
 
     def cover(self, tags: int, line_bytes: int) -> Cache:
         """The cache, with room for addresses below ``tags`` times 64 lines of ``line_bytes``."""
