@@ -35,3 +35,15 @@ def rnd(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch
 
 def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.zeros(*shape, dtype=dtype)
+
+
+class Program:
+    """A ``@pl.program`` class with the face of a jit kernel."""
+
+    def __init__(self, program: Any):
+        self.program = program
+
+    def compile(self, *arguments: torch.Tensor, config: Any) -> Any:
+        from pypto import ir
+
+        return ir.compile(self.program, platform=config.platform)
