@@ -57,5 +57,5 @@ def test_a_sound_program_is_silent_and_right(case: Case, tmp_path, monkeypatch):
     arguments = case.arguments()
     expected = case.expected(*(argument.clone() for argument in arguments))
     assert [str(finding) for finding in run(case.fixed, arguments)] == []
-    for position, values in expected.items():
-        torch.testing.assert_close(arguments[position], values, rtol=1e-3, atol=1e-3)
+    for position, wanted in expected.items():
+        torch.testing.assert_close(arguments[position], wanted, rtol=1e-3, atol=1e-3)

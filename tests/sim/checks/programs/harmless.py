@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import pypto.language as pl
 import torch
+
+import pypto.language as pl
 
 from .case import Case, Program, rnd, zeros
 
