@@ -22,13 +22,13 @@ from pypto.sim.checks.facts import instruction_facts
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.places import location, operation
 from pypto.sim.checks.selection import Checks
+from pypto.sim.float64_copies import Array, Copies, Grid
 from pypto.sim.memory import memory_view
 
 if TYPE_CHECKING:
     from pypto.sim.frames import Frame
     from pypto.sim.tile_program import TileProgram
 
-Array = reference.Array
 _FLOATS: Final = (FP32, FP16, BF16)
 _DEFAULT_BOUND: Final = {FP32: 1e-4, FP16: 1e-2, BF16: 5e-2}
 
@@ -76,7 +76,8 @@ class PrecisionReport:
 def compare_precision(compiled: Any, args: Sequence[Any], *, bound: float | None = None) -> PrecisionReport:
     """Run ``compiled`` once on copies of ``args`` and compare every tile result with float64.
 
-    ``bound``: largest relative error that is accepted; by default 1e-4 for FP32, 1e-2 for FP16 and 5e-2 for BF16.
+    ``bound``: largest relative error that is accepted; by default that of the narrowest float the program has used so
+    far: 1e-4 for FP32, 1e-2 for FP16 and 5e-2 for BF16.
     ``TypeError`` when an argument does not fit its parameter.
     """
     from pypto.sim.capture import _operand
@@ -89,21 +90,39 @@ def compare_precision(compiled: Any, args: Sequence[Any], *, bound: float | None
     operands = [_operand(info, value, kept) for info, value in zip(infos, args)]
     name = compiled.platform.removesuffix("sim")
     comparison = _Comparison(bound)
-    program.execute_observed(operands, comparison, clusters=int(chip(name).cores.clusters.value), platform=name)
+    watch = _Watched(comparison)
+    program.execute_observed(operands, watch, clusters=int(chip(name).cores.clusters.value), platform=name)
     comparison.raise_error()
     return PrecisionReport(comparison.first, comparison.worst, comparison.compared, comparison.taken)
 
 
 @dataclass
 class _Tile:
-    """A tile operand: what the program holds, and its float64 copy."""
+    """A tile operand: its valid region in memory."""
 
-    descriptor: Any
     address: int
     dtype: DataType
     rows: int
     cols: int
     pitch: int  # bytes
+
+    def grid(self, rows: int, cols: int, row: int = 0, col: int = 0) -> Grid:
+        """Addresses of ``rows`` x ``cols`` elements from (``row``, ``col``) on."""
+        size = self.dtype.get_byte()
+        return Grid(self.address + row * self.pitch + col * size, rows, cols, self.pitch, size)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """Gives a launch its watch."""
+
+    comparison: _Comparison
+
+    def begin(self, tensors: Sequence[Any], numbers: Sequence[int]) -> _Comparison:
+        """A launch begins with these tensor arguments."""
+        for tensor in tensors:
+            self.comparison.copies.add(tensor.address, tensor.nbytes)
+        return self.comparison
 
 
 class _Comparison:
@@ -113,11 +132,11 @@ class _Comparison:
 
     def __init__(self, bound: float | None):
         self.bound = bound
-        self.copies: dict[int, float] = {}
-        """Float64 value by the address of the element's first byte."""
+        self.copies = Copies()
         self.first: Deviation | None = None
         self.worst: Deviation | None = None
         self.compared = self.taken = 0
+        self._loosest = 0.0  # an FP32 result of values that were BF16 once is no better than those
         self._facts: dict[int, tuple[TileProgram, Any]] = {}
         self._error: BaseException | None = None
         self._callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self._observe)
@@ -130,21 +149,24 @@ class _Comparison:
 
     # what a launch tells its watch
 
-    def begin(self, *_: Any) -> Any:
-        return self
-
     def new_core(self) -> _Comparison:
         return self
+
+    def allocated(self, number: int, name: str, shape: Any, dtype: Any, address: int, size: int, **_: Any) -> None:
+        """The orchestration has made a tensor."""
+        self.copies.add(address, size)
 
     def _ignore(self, *_: Any, **__: Any) -> None:
         """Nothing of this matters for values."""
 
-    allocated = task = access = passes = predicate = empty = end = together = _ignore
+    begin = task = access = passes = predicate = empty = end = together = _ignore
 
     def start(self, frame: Frame) -> None:
-        """A block begins."""
+        """A block begins: its on-chip memory holds nothing."""
         self._facts[frame.address] = frame.program, instruction_facts(frame.program)
         frame.words[op.OBSERVER], frame.words[op.SELF] = self._address or 0, frame.address
+        for space, size in frame.program.space_bytes:
+            self.copies.add(int(frame.memory.bases[space]), size)
 
     # one instruction
 
@@ -158,25 +180,54 @@ class _Comparison:
                     index = int(code[pc + 2])
                     with np.errstate(all="ignore"):
                         self._follow(program, frame, facts[index], index)
+                else:
+                    self._forget_element(address, frame, code, pc)
             except Exception as error:  # nothing may leave a callback of compiled code
                 self._error = error
         return 0
 
+    def _forget_element(self, address: int, frame: Any, code: Any, pc: int) -> None:
+        """Scalar stores and tiles from other cores: they start again from what the program holds."""
+        if code[pc] == op.STORE_TENSOR:
+            self.copies.forget(int(frame[op.ARGUMENTS]), int(frame[op.ARGUMENTS + 2]))
+        elif code[pc] == op.STORE_TILE:
+            tile = _tile(address + 8 * int(code[pc + 2]))
+            row, col = int(frame[code[pc + 4]]), int(frame[code[pc + 5]])
+            size = tile.dtype.get_byte()
+            self.copies.forget(tile.address + row * tile.pitch + col * size, size)
+        elif code[pc] == op.POP:
+            tile = _tile(address + 8 * int(code[pc + 3]))
+            held = _values(tile)
+            if held is not None:
+                self._keep(tile, held)
+
+    def _forget_tile(self, tile: _Tile) -> None:
+        if tile.rows > 0:
+            self.copies.forget(tile.address, tile.rows * tile.pitch)
+
     def _follow(self, program: TileProgram, frame: Any, fact: Any, index: int) -> None:
         name = program.statements[index].mnemonic  # type: ignore[union-attr]
         args = frame[op.ARGUMENTS :]
-        if fact[w.FACT_RULE] == w.STORE:
+        if fact[w.FACT_RULE] in (w.STORE, w.SPREAD):
             self._store(args, fact)
             return
         if not fact[w.FACT_TARGET]:
             return
         target = _tile(args[fact[w.FACT_TARGET]])
         sources = [_tile(args[position]) for position in fact[w.FACT_SOURCE :][: fact[w.FACT_SOURCES]]]
+        self._loosest = max(self._loosest, *(_DEFAULT_BOUND.get(tile.dtype, 0.0) for tile in (target, *sources)))
         actual = _values(target)
         if actual is None:
+            self._forget_tile(target)
             return
         if fact[w.FACT_RULE] == w.LOAD:
-            self._load(args, fact, target, actual)
+            window = _window(args, fact)
+            fits = window is not None and (window.rows, window.cols) == actual.shape
+            self._keep(target, self.copies.read(window, actual) if fits and window is not None else actual)
+            return
+        moved = self._moved(args, fact, target, sources)
+        if moved is not None:
+            self._keep(target, moved)
             return
         expected = self._expected(name, args, fact, target, sources)
         if expected is None or expected.shape != actual.shape:
@@ -184,7 +235,35 @@ class _Comparison:
             self._keep(target, actual)
             return
         self._keep(target, expected)
-        self._compare(program, index, target.dtype, actual, expected)
+        self._compare(program, index, actual, expected)
+
+    def _moved(self, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
+        """What an instruction that moves elements without a change puts into the whole valid region of its target."""
+        rule, extra = fact[w.FACT_RULE], fact[w.FACT_EXTRA]
+        if rule not in (w.MOVE, w.EXTRACT, w.INSERT, w.TRANSPOSE) or sources[-1].dtype != target.dtype:
+            return None
+        source, row, col, turned = sources[-1], 0, 0, rule == w.TRANSPOSE
+        if rule == w.INSERT:
+            return self._inserted(args, extra, target, source)
+        if rule == w.TRANSPOSE and args[fact[w.FACT_SOURCE] + 1] > 1:
+            return None
+        if rule == w.MOVE:
+            turned = args[extra] != 0
+        elif rule == w.EXTRACT:
+            row, col, turned = int(args[extra]), int(args[extra + 1]), args[extra + 2] != 0
+        rows, cols = (target.cols, target.rows) if turned else (target.rows, target.cols)
+        part = self._part(source, rows, cols, row, col)
+        return None if part is None else part.T if turned else part
+
+    def _inserted(self, args: Any, extra: int, target: _Tile, source: _Tile) -> Array | None:
+        held, part = self._copy(target, target.rows, target.cols), self._copy(source, source.rows, source.cols)
+        row, col = int(args[extra]), int(args[extra + 1])
+        if held is None or part is None:
+            return None
+        result = held.copy()
+        inside = result[row : row + source.rows, col : col + source.cols]
+        inside[...] = part[: inside.shape[0], : inside.shape[1]]
+        return result
 
     def _expected(self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
         """The result in float64; ``None`` when the operation has no such form."""
@@ -200,7 +279,7 @@ class _Comparison:
             return reference.UNARY[name](*values)
         if name in reference.SCALAR:
             return reference.SCALAR[name](values[0], args[5 + 1 : 5 + 2].view(np.float64)[0])
-        if name == "tcvt" or name == "tmov" and not args[fact[w.FACT_EXTRA]]:
+        if name == "tcvt":
             return values[0]
         return self._reduced(name, args, fact, target, sources)
 
@@ -219,12 +298,10 @@ class _Comparison:
         if name in reference.COL_COMBINE:
             return reference.COL_COMBINE[name](full[0][: target.rows, : target.cols], full[1][:1, : target.cols])
         if name in reference.PRODUCTS:
-            return self._product(name, args, fact, target, sources, full)
+            return self._product(name, args, fact, target, full)
         return None
 
-    def _product(
-        self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile], full: list[Any]
-    ) -> Array | None:
+    def _product(self, name: str, args: Any, fact: Any, target: _Tile, full: list[Any]) -> Array | None:
         start = np.zeros((target.rows, target.cols))
         if name.endswith("_acc"):
             start, full = full[0][: target.rows, : target.cols], full[1:]
@@ -239,45 +316,29 @@ class _Comparison:
 
     def _copy(self, tile: _Tile, rows: int, cols: int) -> Array | None:
         """Float64 values of a tile's first rows and columns; ``None`` for a tile that is smaller, or of integers."""
+        return self._part(tile, rows, cols, 0, 0)
+
+    def _part(self, tile: _Tile, rows: int, cols: int, row: int, col: int) -> Array | None:
         held = _values(tile)
-        if held is None or rows > held.shape[0] or cols > held.shape[1]:
+        if held is None or row + rows > held.shape[0] or col + cols > held.shape[1]:
             return None
-        addresses = _addresses(tile, rows, cols)
-        flat = [self.copies.get(at, value) for at, value in zip(addresses, held[:rows, :cols].ravel().tolist())]
-        return np.array(flat, np.float64).reshape(rows, cols)
+        return self.copies.read(tile.grid(rows, cols, row, col), held[row : row + rows, col : col + cols])
 
     def _keep(self, tile: _Tile, values: Array) -> None:
-        rows, cols = values.shape
-        self.copies.update(zip(_addresses(tile, rows, cols), values.ravel().tolist()))
-
-    def _load(self, args: Any, fact: Any, target: _Tile, actual: Array) -> None:
-        window = _window(args, fact, target)
-        if window is None:
-            self._keep(target, actual)
-            return
-        rows, cols, first, row_step, col_step = window
-        for i in range(rows):
-            to = target.address + i * target.pitch
-            for j in range(cols):
-                value = self.copies.get(first + i * row_step + j * col_step, float(actual[i, j]))
-                self.copies[to + j * target.dtype.get_byte()] = value
+        self.copies.write(tile.grid(*values.shape), values)
 
     def _store(self, args: Any, fact: Any) -> None:
         source = _tile(args[fact[w.FACT_SOURCE]])
-        window, held = _window(args, fact, source), _values(source)
+        window = _window(args, fact) if fact[w.FACT_RULE] == w.STORE else None
+        held = None if window is None else self._copy(source, window.rows, window.cols)
         if window is None or held is None:
-            return
-        rows, cols, first, row_step, col_step = window
-        adds = fact[w.FACT_FLAGS] & w.ADDS
-        for i in range(rows):
-            for j in range(cols):
-                value = self.copies.get(
-                    source.address + i * source.pitch + j * source.dtype.get_byte(), float(held[i, j])
-                )
-                at = first + i * row_step + j * col_step
-                self.copies[at] = self.copies.get(at, 0.0) + value if adds else value
+            self.copies.forget(*_extent(int(args[fact[w.FACT_TENSOR]])))
+        elif fact[w.FACT_FLAGS] & w.ADDS:
+            self.copies.write(window, self.copies.read(window, np.zeros(held.shape)) + held)
+        else:
+            self.copies.write(window, held)
 
-    def _compare(self, program: TileProgram, index: int, dtype: DataType, actual: Array, expected: Array) -> None:
+    def _compare(self, program: TileProgram, index: int, actual: Array, expected: Array) -> None:
         self.compared += 1
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         scale = np.maximum(np.abs(expected), np.nanmean(np.abs(np.where(np.isfinite(expected), expected, 0.0))))
@@ -290,7 +351,7 @@ class _Comparison:
         )  # fmt: skip
         if self.worst is None or found.error > self.worst.error:
             self.worst = found
-        bound = self.bound if self.bound is not None else _DEFAULT_BOUND[dtype]
+        bound = self.bound if self.bound is not None else self._loosest
         if self.first is None and found.error > bound:
             self.first = found
 
@@ -300,7 +361,7 @@ def _tile(address: int) -> _Tile:
     dtype = DataType.from_code(int(words[layout.TILE_DTYPE]))
     pitch = int(words[layout.TILE_STRIDE]) * dtype.get_byte()
     rows, cols = int(words[layout.TILE_VALID_ROWS]), int(words[layout.TILE_VALID_COLS])
-    return _Tile(words, int(words[layout.TILE_ADDRESS]), dtype, rows, cols, pitch)
+    return _Tile(int(words[layout.TILE_ADDRESS]), dtype, rows, cols, pitch)
 
 
 def _values(tile: _Tile) -> Array | None:
@@ -317,26 +378,29 @@ def _values(tile: _Tile) -> Array | None:
     return words.view(np.float32 if tile.dtype == FP32 else np.float16)[..., 0].astype(np.float64)
 
 
-def _addresses(tile: _Tile, rows: int, cols: int) -> list[int]:
-    size = tile.dtype.get_byte()
-    grid = tile.address + np.arange(rows)[:, None] * tile.pitch + np.arange(cols) * size
-    return grid.ravel().tolist()
-
-
-def _window(args: Any, fact: Any, tile: _Tile) -> tuple[int, int, int, int, int] | None:
-    """(rows, columns, first address, bytes from row to row and from column to column) of a window of two axes."""
+def _window(args: Any, fact: Any) -> Grid | None:
+    """The elements of a window that is one matrix; ``None`` with more axes, and for dtypes that are not followed."""
     lists, tensor = int(fact[w.FACT_LISTS]), int(args[fact[w.FACT_TENSOR]])
     words = memory_view(tensor, 8 * layout.TENSOR_WORDS).view(np.int64)
     n, rank = int(args[lists]), int(words[layout.TENSOR_RANK])
     dtype = DataType.from_code(int(words[layout.TENSOR_DTYPE]))
-    outer = [int(args[lists + 2 * n + 3 + k]) for k in range(n - 2)]
-    if n < 1 or dtype not in _FLOATS or any(extent != 1 for extent in outer):
+    if n < 1 or dtype not in _FLOATS:
         return None
     steps = [int(step) * dtype.get_byte() for step in words[layout.TENSOR_STRIDES :][:rank]][rank - n :]
     first = int(words[0]) + sum(int(args[lists + 1 + k]) * steps[k] for k in range(n))
     valid = [int(args[lists + 2 * n + 3 + k]) for k in range(n)]
     rows, row_step = (valid[-2], steps[-2]) if n > 1 else (1, 0)
-    return rows, valid[-1], first, row_step, steps[-1]
+    if any(extent != 1 for extent in valid[: max(n - 2, 0)]) or rows <= 0 or valid[-1] <= 0:
+        return None
+    return Grid(first, rows, valid[-1], row_step, steps[-1])
+
+
+def _extent(tensor: int) -> tuple[int, int]:
+    """Address and bytes of a tensor."""
+    words = memory_view(tensor, 8 * layout.TENSOR_WORDS).view(np.int64)
+    rank, size = int(words[layout.TENSOR_RANK]), DataType.from_code(int(words[layout.TENSOR_DTYPE])).get_byte()
+    extents, strides = words[layout.TENSOR_EXTENTS :][:rank], words[layout.TENSOR_STRIDES :][:rank]
+    return int(words[0]), (int(((extents - 1) * strides).sum()) + 1) * size
 
 
 __all__ = ["Deviation", "PrecisionReport", "compare_precision"]

@@ -46,3 +46,75 @@ def test_a_product_stays_within_its_bound(tmp_path, monkeypatch):
     report = compare_precision(product.compile(a, b, c, config=CONFIG), [a, b, c])
     assert report.first is None and report.compared >= 1
     assert report.worst is not None and report.worst.error < 1e-5
+
+
+@pl.jit
+def wide_softmax(x: pl.Tensor[[512, 1024], pl.FP32], y: pl.Out[pl.Tensor[[512, 1024], pl.FP32]]):
+    for b in pl.parallel(0, 512, 16):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="rows"):
+            t = x[b : b + 16, :]
+            e = pl.exp(pl.row_expand_sub(t, pl.row_max(t)))
+            y[b : b + 16, :] = pl.row_expand_div(e, pl.row_sum(e))
+    return y
+
+
+@pl.jit
+def tiled_product(a: pl.Tensor[[256, 512], pl.FP16], b: pl.Tensor[[512, 256], pl.FP16],
+                  c: pl.Out[pl.Tensor[[256, 256], pl.FP32]]):
+    for i in pl.parallel(0, 256, 128):
+        for j in pl.parallel(0, 256, 128):
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="tile"):
+                acc = pl.matmul(a[i : i + 128, 0:64], b[0:64, j : j + 128], out_dtype=pl.FP32)
+                for k in pl.range(64, 512, 64):
+                    acc = pl.matmul_acc(acc, a[i : i + 128, k : k + 64], b[k : k + 64, j : j + 128])
+                c[i : i + 128, j : j + 128] = acc
+    return c
+
+
+@pl.jit
+def handed_over(a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
+                y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="mixed"):
+        s = pl.matmul(a[:, :], b[:, :])
+        s = pl.mul(s, 0.125)
+        y[:, :] = pl.row_expand_sub(s, pl.row_max(s))
+    return y
+
+
+@pl.jit
+def moved_about(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 16], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="turn"):
+        t = pl.add(pl.load(x, [0, 0], [16, 32]), 100000.0)
+        t = pl.transpose(t, 0, 1)
+        pl.store(pl.sub(t, 100000.0), [0, 0], y)
+    return y
+
+
+def test_real_sizes_stay_within_their_bounds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(512, 1024, generator=generator)
+    a, b = torch.randn(256, 512, generator=generator).half(), torch.randn(512, 256, generator=generator).half()
+    for kernel, arguments in ((wide_softmax, [x, torch.zeros_like(x)]), (tiled_product, [a, b, torch.zeros(256, 256)])):
+        report = compare_precision(kernel.compile(*arguments, config=CONFIG), arguments)
+        assert report.first is None and report.taken == 0 and report.compared >= 32, str(report)
+        assert report.worst is not None and 0 < report.worst.error < 1e-5
+
+
+def test_tiles_of_another_core_start_again_from_what_the_program_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = torch.Generator().manual_seed(3)
+    a, b = torch.randn(32, 64, generator=generator), torch.randn(64, 32, generator=generator)
+    arguments = [a, b, torch.zeros(32, 32)]
+    report = compare_precision(handed_over.compile(*arguments, config=CONFIG), arguments)
+    assert report.first is None and report.compared >= 4, str(report)
+
+
+def test_the_error_is_followed_through_moves(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = torch.rand(16, 32, generator=torch.Generator().manual_seed(4))
+    arguments = [x, torch.zeros(32, 16)]
+    report = compare_precision(moved_about.compile(*arguments, config=CONFIG), arguments)
+    assert report.first is not None and report.first.operation == "subs" and report.taken == 0
+    row, col = report.first.element
+    assert abs(report.first.reference - float(x[col, row].double())) < 1e-9
