@@ -55,7 +55,9 @@ def _declare_dimensions(code: str, names: dict[str, Any]) -> None:
     from pypto.language.typing import DynVar
 
     tree = ast.parse(code)
-    defined = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    local = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for s in f.body for n in ast.walk(s)}
+    stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    defined = {n.id for n in stored if id(n) not in local}
     defined |= {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     for definition in ast.walk(tree):
         if not isinstance(definition, ast.FunctionDef):

@@ -11,7 +11,17 @@ from pypto.ir.accesses import Accesses
 from pypto.ir.dtype import INDEX, TASK_ID
 from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
 from pypto.ir.errors import CompileError
-from pypto.ir.walk import direct_expressions, expressions_of, flatten, statements, targets, walk
+from pypto.ir.liveness import live_at_head, live_behind
+from pypto.ir.walk import (
+    direct_expressions,
+    flatten,
+    rewrite_body,
+    rewrite_type,
+    statements,
+    substitution,
+    targets,
+    walk,
+)
 
 OUTLINED_FROM = (FunctionType.Opaque, FunctionType.Orchestration, FunctionType.Graph)
 LAUNCH_ATTRS = ("deps", "sync_start", "allow_early_resolve", "predicate", "core_num")
@@ -42,7 +52,7 @@ class Outliner:
         self._defined: dict[str, ir.Type] = {p.name: p.type for p in function.params}
 
     def run(self) -> ir.Function:
-        body = self._block(self.function.body, list(_reads_after(self.function.body)))
+        body = self._block(self.function.body, live_behind(self.function.body, set()))
         kind = self.function.type
         level, role = self.function.level, self.function.role
         if (
@@ -56,7 +66,7 @@ class Outliner:
     # --- blocks ---
 
     def _block(self, body: list[ir.Stmt], later: list[set[str]]) -> list[ir.Stmt]:
-        """``later[i]`` names what is read after statement ``i`` of ``body``."""
+        """``later[i]`` names what is read behind statement ``i`` of ``body`` before it is assigned again."""
         result: list[ir.Stmt] = []
         for stmt, after in zip(body, later):
             result += self._statement(stmt, after)
@@ -65,13 +75,13 @@ class Outliner:
         return result
 
     def _nested(self, body: list[ir.Stmt], after: set[str]) -> list[ir.Stmt]:
-        return self._block(body, [names | after for names in _reads_after(body)])
+        return self._block(body, live_behind(body, after, after))
 
     def _statement(self, stmt: ir.Stmt, after: set[str]) -> list[ir.Stmt]:
         if isinstance(stmt, ir.Scope):
             return self._scope(stmt, after)
         if isinstance(stmt, (ir.For, ir.While)):
-            again = after | ({e.name for e in _variables(stmt)} & set(self._defined))
+            again = live_at_head(stmt, after)
             if isinstance(stmt, ir.For):
                 self._defined[stmt.var.name] = stmt.var.type
             return [replace(stmt, body=self._nested(stmt.body, again))]
@@ -192,7 +202,7 @@ class Outliner:
         kernel_attrs["returns"] = tuple(written)
         kernel_attrs["declares_return"] = True
         name = self._name(attrs.get("name_hint") or "", label)
-        self.created[name] = ir.Function(
+        kernel = ir.Function(
             name,
             params,
             [*body, *tail, ir.Return(returns, scope.span)],
@@ -204,6 +214,7 @@ class Outliner:
             True,
             scope.span,
         )
+        self.created[name] = _with_symbols(kernel)
         launch = {k: v for k, v in attrs.items() if k in LAUNCH_ATTRS}
         launch["returns"] = tuple(written)
         launch.update(self._name_lists(attrs, args))
@@ -258,7 +269,10 @@ class Outliner:
     # --- captured values ---
 
     def _captured(self, body: list[ir.Stmt]) -> dict[str, ir.Type]:
-        """Variables of the enclosing function that ``body`` mentions, in order of first use, and free symbols."""
+        """Variables of the enclosing function that ``body`` mentions, and free symbols.
+
+        In order of first use, after those that stand in extents: a parameter is declared before the types that use it.
+        """
         found: dict[str, ir.Type] = {}
         for stmt in statements(body):
             for expr in direct_expressions(stmt):
@@ -268,7 +282,9 @@ class Outliner:
                 self._note(target, found)
         for kind in list(found.values()):
             self._note_type(kind, found)
-        return found
+        parts = (e for kind in found.values() for extent in _extents(kind) for e in walk(extent))
+        extents = {e.name for e in parts if isinstance(e, (ir.Var, ir.Symbol))}
+        return {name: found[name] for name in sorted(found, key=lambda name: name not in extents)}
 
     def _note(self, expr: ir.Expr, found: dict[str, ir.Type]) -> None:
         if isinstance(expr, ir.Var) and expr.name in self._defined and expr.name not in found:
@@ -379,6 +395,23 @@ class Outliner:
         return name
 
 
+def _with_symbols(kernel: ir.Function) -> ir.Function:
+    """``kernel`` with the scalars that are extents of its tensors as dynamic extents (spec language 2.7)."""
+    shapes = (extent for p in kernel.params if isinstance(p.type, ir.TensorType) for extent in flatten(p.type.shape))
+    scalars = {p.name for p in kernel.params if p.type == ir.ScalarType(INDEX)}
+    extents = {e.name for extent in shapes for e in walk(extent) if isinstance(e, ir.Var)} & scalars
+    extents -= {v.name for s in statements(kernel.body) for v in targets(s)}
+    if not extents:
+        return kernel
+    change = substitution({name: ir.Symbol(name) for name in extents})
+    return replace(
+        kernel,
+        params=[replace(p, type=rewrite_type(p.type, change)) for p in kernel.params],
+        body=rewrite_body(kernel.body, change),
+        return_types=tuple(rewrite_type(kind, change) for kind in kernel.return_types),
+    )
+
+
 def _replaced(name: str, accesses: Accesses, scope: ir.Scope) -> bool:
     """True when the scope binds the captured ``name`` to a value of its own rather than writing into it."""
     if name in accesses.roots:
@@ -405,22 +438,6 @@ def _flattened(body: list[ir.Stmt]) -> list[ir.Stmt]:
 def _block_index(variable: ir.Var, scope: ir.Scope) -> ir.Assign:
     index = ir.Call("tile.get_block_idx", {}, ir.ScalarType(INDEX), {}, scope.span)
     return ir.Assign(variable, index, scope.span)
-
-
-def _reads_after(body: list[ir.Stmt]) -> Iterator[set[str]]:
-    """For each statement, the variables read by the statements behind it."""
-    names: set[str] = set()
-    result: list[set[str]] = []
-    for stmt in reversed(body):
-        result.append(set(names))
-        names |= {v.name for v in _variables(stmt)}
-    return reversed(result)
-
-
-def _variables(stmt: ir.Stmt) -> Iterator[ir.Var]:
-    for expr in expressions_of(stmt):
-        if isinstance(expr, ir.Var):
-            yield expr
 
 
 def _extents(kind: ir.Type) -> Iterator[ir.Expr]:

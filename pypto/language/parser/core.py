@@ -70,6 +70,7 @@ class ParserState(ABC):  # noqa: B024 - its parts declare the abstract methods
         self.loops: list[str] = []  # kinds of the open loops and scopes, innermost last
         self.scopes: list[ir.Scope] = []
         self._stores: dict[int, dict[str, int]] = {}
+        self.dimensions: set[str] = set()  # scalar parameters that are dynamic extents
         self.commented: dict[int, int] = {}  # source -> line up to which its comments have been taken
         self.splices: list[str] = []  # names of the inline functions being expanded
 
@@ -112,6 +113,13 @@ class ParserState(ABC):  # noqa: B024 - its parts declare the abstract methods
 
     def assigned_once(self, name: str) -> bool:
         """True when the body binds ``name`` in exactly one place, so that a constant stays one."""
+        return self._assignments().get(name) == 1
+
+    def is_assigned(self, name: str) -> bool:
+        """True when the body binds ``name`` anywhere."""
+        return name in self._assignments()
+
+    def _assignments(self) -> dict[str, int]:
         key = id(self.source)
         if key not in self._stores:
             counts: dict[str, int] = {}
@@ -119,7 +127,7 @@ class ParserState(ABC):  # noqa: B024 - its parts declare the abstract methods
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     counts[node.id] = counts.get(node.id, 0) + 1
             self._stores[key] = counts
-        return self._stores[key].get(name) == 1
+        return self._stores[key]
 
     # --- roots ---
 

@@ -163,6 +163,8 @@ class Expressions(ParserState):
 
     def _expr_Name(self, node: ast.Name) -> ir.Expr:
         variable = self.names.lookup(node.id)
+        if variable is not None and variable.name in self.dimensions:
+            return ir.Symbol(variable.name, self.span(node))
         if variable is not None:
             return ir.Var(variable.name, variable.type, self.span(node))
         value = self.environment.get(node.id, _ABSENT)

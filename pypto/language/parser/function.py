@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto.ir import nodes as ir
+from pypto.ir.dtype import INDEX
 from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
 from pypto.ir.errors import ParserError, ParserSyntaxError
 from pypto.ir.span import Span
+from pypto.ir.walk import flatten, walk
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.core import FunctionOptions, ProgramContext
 from pypto.language.parser.distributed import RankCalls
@@ -68,6 +70,7 @@ class FunctionParser(RankCalls):
     ) -> ir.Function:
         """Parse ``tree`` with parameters of known types; ``return_types`` is the annotation, when there is one."""
         self.params = params
+        self.dimensions = self._dimensions(params)
         for parameter in params:
             variable = ir.Var(self.names.fresh(parameter.name), parameter.type, span)
             self.names.shadow(parameter.name, variable)
@@ -88,6 +91,13 @@ class FunctionParser(RankCalls):
         return ir.Function(
             tree.name, params, self.block, self.options.type, level, role, types, attrs, takes_self, span
         )
+
+    def _dimensions(self, params: list[ir.Param]) -> set[str]:
+        """Scalar parameters that are a dynamic extent of the others, and stay what they are (spec language 2.7)."""
+        scalars = {p.name for p in params if p.type == ir.ScalarType(INDEX)}
+        shapes = (extent for p in params if isinstance(p.type, ir.TensorType) for extent in flatten(p.type.shape))
+        symbols = {e.name for extent in shapes for e in walk(extent) if isinstance(e, ir.Symbol)}
+        return {name for name in scalars & symbols if not self.is_assigned(name)}
 
     def _guarded(self, tree: ast.FunctionDef) -> None:
         try:
