@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,14 @@ def compiled_entry(name: str, body: Callable[[Any], Any], modules: Sequence[str]
     ``modules`` of this package are the sources that decide the machine code; their content is part of the cache key.
     """
     here = Path(__file__).parent
-    digest = hashlib.sha256(b"\0".join((here / f"{module}.py").read_bytes() for module in modules))
-    kernel = Kernel(f"{name}.{digest.hexdigest()[:16]}", body)
+    kernel = Kernel(f"{name}.{source_digest(here / f'{module}.py' for module in modules)}", body)
     with Progress(1, slow=True) as progress:
         compiled = load_or_compile(kernel, lambda: progress.compiling(name))
     function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.address)
     function.owner = compiled  # keeps the code alive
     return function
+
+
+def source_digest(paths: Iterable[Path]) -> str:
+    """Short digest of the content of source files, for the name of what is compiled from them."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]

@@ -61,6 +61,12 @@ def load_int8(typingctx: Any, address: Any) -> Any:
 
 
 @intrinsic
+def load_uint8(typingctx: Any, address: Any) -> Any:
+    """The uint8 at ``address``."""
+    return types.int64(types.int64), _loader(8, False)
+
+
+@intrinsic
 def store_word(typingctx: Any, address: Any, value: Any) -> Any:
     """Write ``value`` as int64 at ``address``."""
     return types.void(types.int64, types.int64), _storer(64)
@@ -105,25 +111,32 @@ def copy_bytes(typingctx: Any, target: Any, source: Any, count: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
+def _memset(builder: Any, target: Any, count: Any, value: Any) -> None:
+    byte = ir.PointerType(ir.IntType(8))
+    function = builder.module.declare_intrinsic("llvm.memset", [byte, _WORD])
+    builder.call(function, [builder.inttoptr(target, byte), value, count, ir.Constant(ir.IntType(1), 0)])
+
+
 @intrinsic
 def clear_bytes(typingctx: Any, target: Any, count: Any) -> Any:
     """Zero ``count`` bytes at a raw address."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = ir.PointerType(ir.IntType(8))
-        function = builder.module.declare_intrinsic("llvm.memset", [byte, _WORD])
-        builder.call(
-            function,
-            [
-                builder.inttoptr(arguments[0], byte),
-                ir.Constant(ir.IntType(8), 0),
-                arguments[1],
-                ir.Constant(ir.IntType(1), 0),
-            ],
-        )
+        _memset(builder, arguments[0], arguments[1], ir.Constant(ir.IntType(8), 0))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def fill_bytes(typingctx: Any, target: Any, count: Any, value: Any) -> Any:
+    """Set ``count`` bytes at a raw address to the low 8 bits of ``value``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _memset(builder, arguments[0], arguments[1], builder.trunc(arguments[2], ir.IntType(8)))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic

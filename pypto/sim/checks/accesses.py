@@ -11,10 +11,10 @@ from pypto.sim.scalars import element_bytes, is_nibble
 
 
 @kernel_code
-def allocation_of(state, tensor):
-    """Words of the allocation a tensor descriptor (by address) lies in."""
-    launch = as_pointer(state[w.LAUNCH])
-    return as_pointer(launch[w.ALLOCATIONS] + 8 * w.ALLOCATION_WORDS * load_word(tensor + 8 * layout.TENSOR_ALLOCATION))
+def allocation_address(state, tensor):
+    """Address of the words of the allocation a tensor descriptor (by address) lies in."""
+    number = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
+    return as_pointer(state[w.LAUNCH])[w.ALLOCATIONS] + 8 * w.ALLOCATION_WORDS * number
 
 
 @kernel_code
@@ -77,7 +77,7 @@ def end_access(state, address):
 def log_window(state, args, tensor, lists, kind, instruction, root, checksum):
     """The valid part of a window."""
     allocation = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
-    base = allocation_of(state, tensor)[w.GM_BASE]
+    base = load_word(allocation_address(state, tensor) + 8 * w.GM_BASE)
     dtype = load_word(tensor + 8 * layout.TENSOR_DTYPE)
     n = args[lists]
     first = load_word(tensor + 8 * layout.TENSOR_RANK) - n
@@ -112,6 +112,6 @@ def log_window(state, args, tensor, lists, kind, instruction, root, checksum):
 @kernel_code
 def log_element(state, tensor, at, size, kind, instruction, root):
     """One element at address ``at``."""
-    base = allocation_of(state, tensor)[w.GM_BASE]
+    base = load_word(allocation_address(state, tensor) + 8 * w.GM_BASE)
     allocation = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
     end_access(state, begin_access(state, kind, allocation, at - base, size, instruction, root))

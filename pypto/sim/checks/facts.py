@@ -73,6 +73,16 @@ _COPIES: Final = frozenset(
     (w.LOAD, w.STORE, w.MOVE, w.EXTRACT, w.INSERT, w.LOAD_ROWS, w.TRANSPOSE, w.RESHAPE, w.FILL_PAD, w.FETCH, w.SPREAD)
 )
 _CONSTANTS: Final = frozenset((w.FILL, w.FILL_PAD, w.LOAD, w.LOAD_ROWS, w.FETCH))
+_TAKES_A_CONSTANT: Final = ("tsels", "tmaxs", "tmins")
+"""Instructions whose results may be their scalar operand: an infinity that was given."""
+_STAYS_IN_RANGE: Final = frozenset(
+    (
+        "tmax", "tmin", "tmaxs", "tmins", "tneg", "tabs", "trelu", "tsel", "trowexpand", "tcolexpand",
+        "trowexpandmax", "trowexpandmin", "tcolexpandmax", "tcolexpandmin", "trowmax", "trowmin", "tcolmax", "tcolmin",
+        "tpartmax", "tpartmin", "tsin", "tcos",
+    )
+)  # fmt: skip
+"""Instructions whose results are elements of their sources, or bounded: no infinity comes from finite values."""
 _PREDICATED: Final = ("compare.select", "compare.select_scalar")
 
 
@@ -133,7 +143,9 @@ def _sources(row: Row, rule: int) -> tuple[int, ...]:
 
 def _flags(row: Row, rule: int, instruction: Instruction) -> int:
     flags = 0 if rule in _COPIES else w.COMPUTES
-    if rule in _CONSTANTS:
+    if instruction.mnemonic in _STAYS_IN_RANGE:
+        flags |= w.STAYS_IN_RANGE
+    if rule in _CONSTANTS or instruction.mnemonic in _TAKES_A_CONSTANT:
         flags |= w.MAKES_CONSTANTS
     if rule in (w.STORE, w.SPREAD):
         flags |= w.STORES

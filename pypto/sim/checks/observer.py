@@ -11,79 +11,47 @@ What an instruction does to the shadow is the business of its rule (rules/); her
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
-from pypto.sim.checks.accesses import allocation_of, log_window
+from pypto.sim.checks.accesses import allocation_address, log_window
 from pypto.sim.checks.clocks import order_cores
-from pypto.sim.checks.rules.elements import follow_elements, follow_whole
-from pypto.sim.checks.rules.indexed import follow_gather, follow_scatter
-from pypto.sim.checks.rules.memory_indexed import follow_fetch, follow_spread
-from pypto.sim.checks.rules.moves import follow_concat, follow_fill_pad, follow_move, follow_reshape
-from pypto.sim.checks.rules.product import follow_product
 from pypto.sim.checks.rules.single import follow_pop, follow_signal, follow_tensor_element, follow_tile_element
-from pypto.sim.checks.rules.transfers import follow_load, follow_store, tile_checksum
+from pypto.sim.checks.rules.stores import tile_checksum
+from pypto.sim.entry import source_digest
 from pypto.sim.kernels.compilation import Kernel, kernel_code, load_or_compile
 from pypto.sim.kernels.progress import Progress
 from pypto.sim.kernels.window import valid_size
-from pypto.sim.native import as_pointer
+from pypto.sim.native import as_pointer, call_kernel, load_word
 
 
 @kernel_code
-def _follow(state, args, fact, instruction):
-    rule = fact[w.FACT_RULE]
-    if rule == w.LOAD or rule == w.LOAD_ROWS:
-        follow_load(state, args, fact, instruction)
-    elif rule == w.STORE:
-        follow_store(state, args, fact, instruction)
-    elif rule == w.MATMUL:
-        follow_product(state, args, fact, instruction)
-    elif rule == w.MOVE or rule == w.EXTRACT or rule == w.INSERT:
-        follow_move(state, args, fact)
-    elif rule == w.TRANSPOSE:
-        if args[fact[w.FACT_SOURCE] + 1] > 1:
-            follow_reshape(state, args, fact)
-        else:
-            follow_move(state, args, fact)
-    elif rule == w.RESHAPE:
-        follow_reshape(state, args, fact)
-    elif rule == w.FILL_PAD:
-        follow_fill_pad(state, args, fact, instruction)
-    elif rule == w.CONCAT:
-        follow_concat(state, args, fact, instruction)
-    elif rule == w.WHOLE or rule == w.COMPARE:
-        follow_whole(state, args, fact, instruction)
-    elif rule == w.SCATTER:
-        follow_scatter(state, args, fact, instruction)
-    elif rule != w.NOTHING and rule != w.GATHER and rule != w.FETCH and rule != w.SPREAD:
-        follow_elements(state, args, fact, instruction)
+def _log(state, frame, args, fact, instruction):
+    """Log the window of a load or store that others may conflict with."""
+    tensor = args[fact[w.FACT_TENSOR]]
+    if load_word(allocation_address(state, tensor) + 8 * w.GM_TRACKED) == 0:
+        return
+    flags, lists, kind, checksum = fact[w.FACT_FLAGS], fact[w.FACT_LISTS], 0, 0
+    if flags & w.STORES != 0:
+        kind = w.WRITES | (w.ATOMIC if flags & w.ADDS != 0 else 0)
+        if frame[op.CORE] > 0 and state[w.LANES] > 1:
+            source = args[fact[w.FACT_SOURCE]]
+            checksum = tile_checksum(source, valid_size(args, lists, 2), valid_size(args, lists, 1))
+    log_window(state, args, tensor, lists, kind, instruction, fact[w.FACT_ROOT], checksum)
 
 
 @kernel_code
 def _call(state, frame, code, pc, base):
     instruction = code[pc + 2]
     fact = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)
-    args = as_pointer(base + 8 * op.ARGUMENTS)
-    rule, asked = fact[w.FACT_RULE], state[w.ASKED]
-    if asked & w.UNDEFINED != 0:
-        _follow(state, args, fact, instruction)
-    if rule == w.GATHER and asked & (w.BOUNDS | w.UNDEFINED) != 0:
-        follow_gather(state, args, fact, instruction)
-    elif asked & (w.UNDEFINED | w.ORDER) != 0 and rule == w.FETCH:
-        follow_fetch(state, args, fact, instruction)
-    elif asked & (w.UNDEFINED | w.ORDER) != 0 and rule == w.SPREAD:
-        follow_spread(state, args, fact, instruction)
-    elif asked & w.ORDER != 0 and fact[w.FACT_LISTS] != 0:
-        tensor = args[fact[w.FACT_TENSOR]]
-        if allocation_of(state, tensor)[w.GM_TRACKED] != 0:
-            flags, kind, checksum = fact[w.FACT_FLAGS], 0, 0
-            if flags & w.STORES != 0:
-                kind = w.WRITES | (w.ATOMIC if flags & w.ADDS != 0 else 0)
-                if frame[op.CORE] > 0 and state[w.LANES] > 1:
-                    source, lists = args[fact[w.FACT_SOURCE]], fact[w.FACT_LISTS]
-                    checksum = tile_checksum(source, valid_size(args, lists, 2), valid_size(args, lists, 1))
-            log_window(state, args, tensor, fact[w.FACT_LISTS], kind, instruction, fact[w.FACT_ROOT], checksum)
+    handler = load_word(state[w.HANDLERS] + 8 * fact[w.FACT_RULE])
+    if handler != 0:
+        state[w.INSTRUCTION] = instruction
+        call_kernel(handler, frame[op.WATCH])
+    if fact[w.FACT_LISTS] != 0 and state[w.ASKED] & w.ORDER != 0:
+        _log(state, frame, as_pointer(base + 8 * op.ARGUMENTS), fact, instruction)
 
 
 @kernel_code
@@ -118,13 +86,10 @@ def _observe(frame):
 @cache
 def observer() -> Any:
     """The compiled observer; its ``address`` goes to the OBSERVER word of a frame."""
-    import hashlib
-    from pathlib import Path
-
     here = Path(__file__).parent
     sources = [here / f"{name}.py" for name in ("observer", "shadow", "accesses", "clocks", "boxes", "words")]
     sources += sorted((here / "rules").glob("*.py"))
-    sources += [here.parent / f"{name}.py" for name in ("opcodes", "layout", "crosscore", "scalars")]
-    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    sources += [here.parent / f"{name}.py" for name in ("opcodes", "layout", "crosscore", "scalars", "native")]
     with Progress(1) as progress:
-        return load_or_compile(Kernel(f"observer.{digest}", _observe), lambda: progress.compiling("observer"))
+        kernel = Kernel(f"observer.{source_digest(sources)}", _observe)
+        return load_or_compile(kernel, lambda: progress.compiling("the observer of the checks"))

@@ -1,23 +1,41 @@
-"""The shadow of on-chip and global memory: one code per byte that says whether the value means anything (words.py).
+"""The shadow of memory: one code per byte (words.py) that says whether the value there means anything.
 
-All functions are pieces of the observer. ``delta`` is what to add to an address to reach its shadow byte.
+Most blocks of 32 bytes, the unit of the transfers, hold one code. A map therefore has a flag per block: the code of all
+its bytes, or ``MIXED``, and only then do the bytes of the map count. Flags of what is defined throughout are zero, so
+the common case looks at one byte in 32.
+
+``map_`` below is the address of two words: what to add to an address to reach its code, and what to add to the number
+of its block (address // 32) to reach its flag.
 """
 
 # ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
 from __future__ import annotations
 
+from typing import Final
+
 from pypto.ir import dtype as dtypes
 from pypto.sim.checks import words as w
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_int8, load_int16, load_int32, load_word, store_int8, store_word
+from pypto.sim.native import (
+    as_pointer,
+    fill_bytes,
+    load_int8,
+    load_int16,
+    load_int32,
+    load_uint8,
+    load_word,
+    store_int8,
+)
 
 _FP32, _FP16, _BF16 = dtypes.FP32.code(), dtypes.FP16.code(), dtypes.BF16.code()
+_SHIFT: Final = 5
+BLOCK: Final = 1 << _SHIFT  # bytes per flag
 
 
 @kernel_code
-def is_clean(address, size):
-    """Whether ``size`` shadow bytes are all 0."""
+def _is_zero(address, size):
+    """Whether ``size`` bytes are all 0."""
     found = 0
     words = size >> 3
     for k in range(words):
@@ -28,42 +46,106 @@ def is_clean(address, size):
 
 
 @kernel_code
-def fill(address, size, code):
-    """Set ``size`` bytes."""
-    word = code * 0x0101010101010101
-    words = size >> 3
-    for k in range(words):
-        store_word(address + 8 * k, word)
-    for k in range(8 * words, size):
-        store_int8(address + k, code)
-
-
-@kernel_code
-def region_is_clean(address, pitch, rows, size):
-    """:func:`is_clean` of ``rows`` runs, ``pitch`` bytes apart."""
-    if pitch == size:
-        return is_clean(address, rows * size)
-    for i in range(rows):
-        if not is_clean(address + i * pitch, size):
+def is_defined(map_, address, size):
+    """Whether ``size`` bytes of memory are defined and finite."""
+    if size <= 0:
+        return True
+    flags, first, last = load_word(map_ + 8), address >> _SHIFT, (address + size - 1) >> _SHIFT
+    if _is_zero(flags + first, last + 1 - first):
+        return True
+    codes = load_word(map_)
+    for block in range(first, last + 1):
+        flag = load_uint8(flags + block)
+        if flag == w.MIXED:
+            low, high = max(address, block << _SHIFT), min(address + size, (block + 1) << _SHIFT)
+            if not _is_zero(codes + low, high - low):
+                return False
+        elif flag != 0:
             return False
     return True
 
 
 @kernel_code
-def fill_region(address, pitch, rows, size, code):
-    """:func:`fill` of ``rows`` runs, ``pitch`` bytes apart."""
-    if pitch == size:
-        fill(address, rows * size, code)
+def _set_inside(map_, block, low, high, code):
+    """Set bytes [low, high) of one block."""
+    at = load_word(map_ + 8) + block
+    flag = load_uint8(at)
+    if flag == code:
         return
-    for i in range(rows):
-        fill(address + i * pitch, size, code)
+    start = load_word(map_) + (block << _SHIFT)
+    if flag != w.MIXED:
+        fill_bytes(start, BLOCK, flag)
+    fill_bytes(load_word(map_) + low, high - low, code)
+    word = code * 0x0101010101010101
+    differs = 0
+    for k in range(BLOCK >> 3):
+        differs |= load_word(start + 8 * k) ^ word
+    store_int8(at, code if differs == 0 else w.MIXED)
 
 
 @kernel_code
-def read_code(address, size):
+def set_codes(map_, address, size, code):
+    """Give ``size`` bytes of memory a code."""
+    if size <= 0:
+        return
+    end = address + size
+    first, last = (address + BLOCK - 1) >> _SHIFT, end >> _SHIFT  # whole blocks
+    if first < last:
+        fill_bytes(load_word(map_ + 8) + first, last - first, code)
+    block, low = address >> _SHIFT, address
+    while low < end:  # the blocks of which only a part is set: one before the whole ones, one behind them
+        high = min(end, (block + 1) << _SHIFT)
+        if high - low < BLOCK:
+            _set_inside(map_, block, low, high, code)
+        block = max(block + 1, last)
+        low = block << _SHIFT
+
+
+@kernel_code
+def region_is_defined(map_, address, pitch, rows, size):
+    """:func:`is_defined` of ``rows`` runs, ``pitch`` bytes apart."""
+    if pitch == size:
+        return is_defined(map_, address, rows * size)
+    for i in range(rows):
+        if not is_defined(map_, address + i * pitch, size):
+            return False
+    return True
+
+
+@kernel_code
+def set_region(map_, address, pitch, rows, size, code):
+    """:func:`set_codes` of ``rows`` runs, ``pitch`` bytes apart."""
+    if pitch == size:
+        size, rows = rows * size, 1
+    for i in range(rows):
+        set_codes(map_, address + i * pitch, size, code)
+
+
+@kernel_code
+def run_code(map_, address, size):
+    """The code that all ``size`` bytes have, or ``MIXED``."""
+    flags, first, last = load_word(map_ + 8), address >> _SHIFT, (address + size - 1) >> _SHIFT
+    code = load_uint8(flags + first)
+    if code == w.MIXED:
+        code = load_uint8(load_word(map_) + address)
+    for block in range(first, last + 1):
+        flag = load_uint8(flags + block)
+        if flag == w.MIXED:
+            for at in range(max(address, block << _SHIFT), min(address + size, (block + 1) << _SHIFT)):
+                if load_uint8(load_word(map_) + at) != code:
+                    return w.MIXED
+        elif flag != code:
+            return w.MIXED
+    return code
+
+
+@kernel_code
+def code_of(map_, address, size):
     """Code of an element: that of its first byte that is not 0."""
     for k in range(size):
-        code = load_int8(address + k) & 0xFF
+        code = load_uint8(load_word(map_ + 8) + ((address + k) >> _SHIFT))
+        if code == w.MIXED:
+            code = load_uint8(load_word(map_) + address + k)
         if code != 0:
             return code
     return 0
@@ -111,16 +193,15 @@ def finiteness(address, dtype):
 
 @kernel_code
 def is_finite_run(address, count, dtype):
-    """Whether ``count`` elements are finite."""
-    found = 0
+    """Whether ``count`` elements are finite: the largest of their bits without the sign is below infinity."""
+    largest = 0
     if dtype == _FP32:
         for k in range(count):
-            found |= 1 if load_int32(address + 4 * k) & 0x7F800000 == 0x7F800000 else 0
-    else:
-        infinity = 0x7C00 if dtype == _FP16 else 0x7F80
-        for k in range(count):
-            found |= 1 if load_int16(address + 2 * k) & infinity == infinity else 0
-    return found == 0
+            largest = max(largest, load_int32(address + 4 * k) & 0x7FFFFFFF)
+        return largest < 0x7F800000
+    for k in range(count):
+        largest = max(largest, load_int16(address + 2 * k) & 0x7FFF)
+    return largest < (0x7C00 if dtype == _FP16 else 0x7F80)
 
 
 @kernel_code

@@ -42,7 +42,9 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
         base = min(memory.address for memory in memories)
         for memory in memories:
             if memory.direction in ("out", "inout"):
-                yield from _host_tensor(watch, number, memory, shadow[memory.address - base :][: memory.size])
+                at = memory.address - base
+                if not shadow.is_defined(at, at + memory.size):
+                    yield from _host_tensor(watch, number, memory, shadow.read(at, at + memory.size))
     for allocation, low, node in watch.undefined_predicates:
         memory, task = memory_at(watch.memories[allocation], low), watch.nodes[node]
         place = location(watch.orchestration, task.site, f"'{task.name}' is submitted")
@@ -57,8 +59,6 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
 
 def _host_tensor(watch: LaunchWatch, number: int, memory: Memory, shadow: np.ndarray) -> Iterator[Finding]:
     """Findings about one tensor that the host reads back; ``shadow`` are its codes."""
-    if not shadow.any():
-        return
     for code in np.unique(shadow):
         runs = byte_runs(shadow == code)
         if code == w.UNWRITTEN:

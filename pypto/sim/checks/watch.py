@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pypto.sim import layout
 from pypto.sim import opcodes as op
@@ -16,7 +15,9 @@ from pypto.sim.checks.clocks import CLUSTER_PLACES, GLOBAL_PLACES
 from pypto.sim.checks.facts import instruction_facts
 from pypto.sim.checks.observer import observer
 from pypto.sim.checks.order import AccessTable, OrderGraph
+from pypto.sim.checks.rules.table import fill_handlers, new_handlers
 from pypto.sim.checks.selection import Checks
+from pypto.sim.checks.shadow_memory import ShadowMemory
 from pypto.sim.dependencies import INPUT
 from pypto.sim.memory import memory_view
 from pypto.sim.recording import Words
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pypto.sim.frames import Frame
     from pypto.sim.tasks import TaskPlan
 
-Shadow = NDArray[np.uint8]
 ORCHESTRATION: Final = -1
 
 
@@ -64,7 +64,7 @@ class LaunchWatch:
     programs: list[TileProgram] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     memories: list[list[Memory]] = field(default_factory=list)
-    shadows: list[Shadow | None] = field(default_factory=list)
+    shadows: list[ShadowMemory | None] = field(default_factory=list)
     writers: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
     """Allocation: node that wrote it: (program, instruction) of its first write."""
     blocks: dict[int, tuple[int, int, int]] = field(default_factory=dict)
@@ -83,6 +83,8 @@ class LaunchWatch:
         self.words[w.ORIGINS], self.words[w.EVENTS] = self.origins.ctypes.data, self.events.ctypes.data
         self.words[w.ALLOCATIONS] = self.allocations.ctypes.data
         self.facts: dict[TileProgram, tuple[int, Words]] = {}
+        self.handlers = new_handlers()
+        self.scratch = np.empty(w.SCRATCH_BYTES, np.uint8)
         self.seats = 0
         self.rank_events: list[Words] = []
         self._windows: set[int] = set()
@@ -103,25 +105,27 @@ class LaunchWatch:
             self.allocations = np.concatenate((self.allocations, np.zeros_like(self.allocations)))
             self.words[w.ALLOCATIONS] = self.allocations.ctypes.data
         self.table.add_allocation(number)
-        shadow: Shadow | None = None
+        shadow: ShadowMemory | None = None
         window = any(memory.direction == "window" for memory in memories)
         if window:
             self._windows.add(number)
         if tracked and not window and self.checks.asked & w.UNDEFINED:
-            shadow = np.zeros(last - first + 8, np.uint8)
+            shadow = ShadowMemory(first, last - first, w.DEFINED)
             for memory in memories:
                 if memory.direction == "out" or memory.direction == "" and not defined:
                     self._forget(shadow, memory, memory.address - first)
             for memory in memories:
                 if memory.direction in ("in", "inout"):
-                    shadow[memory.address - first : memory.address - first + memory.size] = w.DEFINED
-        self.allocations[number] = first, last - first, 0 if shadow is None else shadow.ctypes.data, int(tracked)
+                    shadow.fill(memory.address - first, memory.address - first + memory.size, w.DEFINED)
+        self.allocations[number] = (
+            first, last - first, int(tracked), int(shadow is not None), *((0, 0) if shadow is None else shadow.map),
+        )  # fmt: skip
         self.memories.append(list(memories))
         self.shadows.append(shadow)
 
-    def _forget(self, shadow: Shadow, memory: Memory, at: int) -> None:
+    def _forget(self, shadow: ShadowMemory, memory: Memory, at: int) -> None:
         """The bytes of a tensor that nobody has written yet."""
-        shadow[at : at + memory.size] = w.UNWRITTEN
+        shadow.fill(at, at + memory.size, w.UNWRITTEN)
         if memory.size:
             memory_view(memory.address, memory.size)[:] = self.checks.poison_byte
 
@@ -207,7 +211,9 @@ class LaunchWatch:
         if program not in self.facts:
             number = len(self.programs)
             self.programs.append(program)
-            self.facts[program] = number, instruction_facts(program)
+            facts = instruction_facts(program)
+            self.facts[program] = number, facts
+            fill_handlers(self.handlers, set(facts[:, w.FACT_RULE].tolist()), self.checks.asked)
             if self.on_program is not None:
                 self.on_program(program, number)
         return self.facts[program]
@@ -223,7 +229,7 @@ class LaunchWatch:
     def defines(self, allocation: int, low: int, high: int) -> bool:
         """Whether bytes [low, high) of an allocation hold defined values."""
         shadow = self.shadows[allocation]
-        return shadow is None or not shadow[low:high].any()
+        return shadow is None or shadow.is_defined(low, high)
 
 
 @dataclass
@@ -256,13 +262,14 @@ class CoreWatch:
         self.state = np.zeros(w.STATE_WORDS, np.int64)
         self.log = np.empty((w.LOG_ROWS, w.ACCESS_WORDS), np.int64)
         self.snapshots = np.empty((w.SNAPSHOT_CAPACITY, 1), np.int64)
-        self.spaces = np.zeros(16, np.int64)
+        self.spaces = np.zeros((16, 2), np.int64)
         self.crew: Crew | None = None
-        self._shadows: dict[int, Shadow] = {}
+        self._shadows: dict[int, ShadowMemory] = {}
         self._mixed: list[Words] = []
         state = self.state
         state[w.LOG], state[w.LOG_CAPACITY] = self.log.ctypes.data, len(self.log)
         state[w.SPACES], state[w.LAUNCH] = self.spaces.ctypes.data, launch.words.ctypes.data
+        state[w.HANDLERS], state[w.SCRATCH] = launch.handlers.ctypes.data, launch.scratch.ctypes.data
         state[w.ASKED], state[w.POISON] = launch.checks.asked, launch.checks.poison_byte
 
     def start(self, frame: Frame) -> None:
@@ -283,18 +290,20 @@ class CoreWatch:
         words[op.OBSERVER], words[op.WATCH], words[op.SELF] = (
             observer().address, self.state.ctypes.data, frame.address,
         )  # fmt: skip
+        state[w.FRAME] = frame.address
         if launch.checks.asked & w.UNDEFINED:
             self._forget_tiles(frame)
 
     def _forget_tiles(self, frame: Frame) -> None:
         for space, size in frame.program.space_bytes:
+            base = int(frame.memory.bases[space])
             shadow = self._shadows.get(space)
-            if shadow is None or len(shadow) < size:
-                shadow = self._shadows[space] = np.full(size + 8, w.UNWRITTEN, np.uint8)
-            self.spaces[space] = shadow.ctypes.data - int(frame.memory.bases[space])
+            if shadow is None or shadow.size < size or shadow.address != base:
+                shadow = self._shadows[space] = ShadowMemory(base, size, w.UNWRITTEN)
+                self.spaces[space] = shadow.map
             if frame.program.clears:
-                shadow[:size] = w.UNWRITTEN
-                memory_view(int(frame.memory.bases[space]), size)[:] = self.launch.checks.poison_byte
+                shadow.fill(0, size, w.UNWRITTEN)
+                memory_view(base, size)[:] = self.launch.checks.poison_byte
 
     def join(self, crew: Crew, index: int, cluster: int) -> None:
         """The block that has just started waits for others."""

@@ -22,7 +22,7 @@ FACTS: Final = 11  # address of int64[instructions, FACT_WORDS]
 CODE: Final = 12  # address of the program's code
 PROGRAM: Final = 13  # number of the program
 ASKED: Final = 14  # bits below
-SPACES: Final = 15  # address of int64[16]: shadow address minus address, per memory space
+SPACES: Final = 15  # address of int64[16, 2]: the map (shadow.py) of every memory space
 POISON: Final = 16  # byte that undefined memory holds
 LAUNCH: Final = 17  # address of the launch's words
 FENCES: Final = 18  # fences passed
@@ -30,7 +30,12 @@ SNAPSHOTS: Final = 19  # address of int64[SNAPSHOT_CAPACITY, CREW_SIZE]
 SNAPSHOT: Final = 20  # row that holds the current clock
 TASK: Final = 21  # task number, -1 for the orchestration
 LANES: Final = 22  # vector lanes of the task: with two, stores get a checksum
-STATE_WORDS: Final = 24
+FRAME: Final = 23  # address of the frame
+INSTRUCTION: Final = 24  # of the call that a rule is asked about
+HANDLERS: Final = 25  # address of int64[rules]: the compiled rule (rules/table.py), or 0
+SCRATCH: Final = 26  # address of SCRATCH_BYTES that a rule may use
+STATE_WORDS: Final = 28
+SCRATCH_BYTES: Final = 1 << 16
 
 # bits of ASKED
 ORDER: Final = 1
@@ -47,8 +52,12 @@ EVENT_COUNT: Final = 4
 LAUNCH_WORDS: Final = 8
 
 # an allocation in global memory
-GM_BASE, GM_BYTES, GM_SHADOW, GM_TRACKED = range(4)  # GM_SHADOW: address of its shadow bytes or 0
-ALLOCATION_WORDS: Final = 4
+GM_BASE: Final = 0
+GM_BYTES: Final = 1
+GM_TRACKED: Final = 2  # 1: a task may write it, its accesses are compared
+GM_FOLLOWED: Final = 3  # 1: its bytes have codes, in the map (shadow.py) at GM_MAP
+GM_MAP: Final = 4
+ALLOCATION_WORDS: Final = 6
 
 # codes of the shadow: one byte per byte of memory
 DEFINED: Final = 0
@@ -58,6 +67,7 @@ INFINITE: Final = 3  # infinity that came in (input, constant, pad value): a val
 NOT_A_NUMBER: Final = 4  # NaN that came in
 FIRST_ORIGIN: Final = 5  # from here on: FIRST_ORIGIN + index into the origins
 ORIGIN_CAPACITY: Final = 250
+MIXED: Final = 255  # flag of a block whose bytes have several codes
 
 # an origin or event: where a value lost its meaning
 (
@@ -124,6 +134,7 @@ COMPUTES: Final = 1  # makes new values: what it reads undefined is used, not co
 MAKES_CONSTANTS: Final = 2  # infinities it writes are meant
 STORES: Final = 4
 ADDS: Final = 8  # atomic
+STAYS_IN_RANGE: Final = 16  # makes no infinity or NaN from finite values
 
 # rules: which elements of the sources an element of the destination depends on
 (

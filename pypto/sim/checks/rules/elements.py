@@ -1,44 +1,75 @@
-"""Rules of instructions that compute every element of the destination from elements of the sources."""
+"""Rules of instructions that compute every element of the destination from elements of the sources.
+
+When all they read is defined the result is, apart from infinities. Otherwise a row is worked through in runs, as long
+as every source has one code in the run, and only where that is not so element by element.
+"""
 
 # ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
 from __future__ import annotations
 
-from pypto.sim import layout
+from typing import Final
+
+from pypto.ir import dtype as dtypes
 from pypto.sim.checks import words as w
 from pypto.sim.checks.rules.origins import settle, used_code
 from pypto.sim.checks.rules.tile import (
+    address_of,
+    all_cols,
+    all_rows,
     code_at,
     col_code,
+    data_of,
+    dtype_of,
     element_size,
-    is_clean_part,
+    map_of,
+    part_is_defined,
+    ranges_matter,
     row_code,
     row_pitch,
+    set_part,
     set_rest,
-    shadow_of,
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import fill, fill_region, is_finite_run, is_float, is_undefined, stronger
+from pypto.sim.checks.shadow import finiteness, is_finite_run, is_float, is_undefined, run_code, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_int8, load_word
 
-_BIT_OF_BYTE = 8
+_BIT_OF_BYTE: Final = 8
+_RUN: Final = 8  # elements looked at together
+_WIDE: Final = dtypes.FP32.code()
 
 
 @kernel_code
-def _element(state, args, fact, instruction, i, j):
+def _selects(mask, i, j, first):
+    """Whether the packed predicate picks the first source at (i, j)."""
+    byte = load_int8(load_word(mask) + i * row_pitch(mask) + j // _BIT_OF_BYTE)
+    return (byte >> (j % _BIT_OF_BYTE) & 1 != 0) == first
+
+
+@kernel_code
+def _one_column(fact, k):
+    """Whether source ``k`` gives every column the element of its column 0."""
+    rule, last = fact[w.FACT_RULE], k == fact[w.FACT_SOURCES] - 1
+    return rule == w.ROW_EXPAND or rule == w.ROW_COMBINE and last
+
+
+@kernel_code
+def _one_row(fact, k):
+    """Whether source ``k`` gives every row the element of its row 0."""
+    rule, last = fact[w.FACT_RULE], k == fact[w.FACT_SOURCES] - 1
+    return rule == w.COL_EXPAND or rule == w.COL_COMBINE and last
+
+
+@kernel_code
+def _element(state, args, fact, i, j):
     """Code that an element of the result takes from the sources of the instruction."""
     launch, rule, result = as_pointer(state[w.LAUNCH]), fact[w.FACT_RULE], 0
     for k in range(fact[w.FACT_SOURCES]):
         position = fact[w.FACT_SOURCE + k]
         tile = args[position]
-        row, col, code = i, j, 0
-        vector = k == fact[w.FACT_SOURCES] - 1
-        if rule == w.ROW_EXPAND or rule == w.ROW_COMBINE and vector:
-            col = 0
-        elif rule == w.COL_EXPAND or rule == w.COL_COMBINE and vector:
-            row = 0
+        row, col, code = 0 if _one_row(fact, k) else i, 0 if _one_column(fact, k) else j, 0
         if rule == w.ROW_REDUCE:
             code, col = row_code(state, tile, i, valid_cols(tile))
         elif rule == w.COL_REDUCE:
@@ -50,82 +81,129 @@ def _element(state, args, fact, instruction, i, j):
         else:
             code = code_at(state, tile, row, col)
         if code != 0:
-            code = used_code(state, instruction, position, code, row, col, tile)
+            code = used_code(state, position, code, row, col, tile)
             result = stronger(launch, result, code)
     return result
 
 
 @kernel_code
-def _selects(mask, i, j, first):
-    """Whether the packed predicate picks the first source at (i, j)."""
-    byte = load_int8(load_word(mask) + i * row_pitch(mask) + j // _BIT_OF_BYTE)
-    return (byte >> (j % _BIT_OF_BYTE) & 1 != 0) == first
+def _run(state, args, fact, i, j, count):
+    """Code of ``count`` elements of the result from (i, j) on, or ``MIXED`` when they have to be told apart."""
+    launch, rule, result = as_pointer(state[w.LAUNCH]), fact[w.FACT_RULE], 0
+    if rule == w.ROW_REDUCE or rule == w.COL_REDUCE or rule == w.PART or rule == w.SELECT:
+        return w.MIXED
+    for k in range(fact[w.FACT_SOURCES]):
+        position = fact[w.FACT_SOURCE + k]
+        tile = args[position]
+        row, col = 0 if _one_row(fact, k) else i, 0 if _one_column(fact, k) else j
+        length = 1 if _one_column(fact, k) else count
+        if row >= all_rows(tile) or col + length > all_cols(tile):
+            return w.MIXED
+        code = run_code(map_of(state, tile), address_of(tile, row, col), length * element_size(tile))
+        if code == w.MIXED:
+            return code
+        if code != 0:
+            result = stronger(launch, result, used_code(state, position, code, row, col, tile))
+    return result
 
 
 @kernel_code
-def _sources_are_clean(state, args, fact, rows, cols):
+def _one_finiteness(data, count, dtype):
+    """What :func:`finiteness` says of all ``count`` elements, -1 when they differ."""
+    kind = finiteness(data, dtype)
+    for k in range(1, count):
+        if finiteness(data + k * (4 if dtype == _WIDE else 2), dtype) != kind:
+            return -1
+    return kind
+
+
+@kernel_code
+def _follow_run(state, args, fact, target, i, j, count):
+    """Codes of ``count`` elements from (i, j) on."""
+    launch, dtype, size = as_pointer(state[w.LAUNCH]), dtype_of(target), element_size(target)
+    map_, data = map_of(state, target), address_of(target, i, j)
+    code = _run(state, args, fact, i, j, count)
+    if code != w.MIXED:
+        alike = code != 0 and is_undefined(launch, code) or not is_float(dtype)
+        if alike or _one_finiteness(data, count, dtype) >= 0:
+            set_codes(map_, data, count * size, settle(state, fact, code, data, dtype, i, j))
+            return
+    for k in range(count):
+        one = _element(state, args, fact, i, j + k) if code == w.MIXED else code
+        set_codes(map_, data + k * size, size, settle(state, fact, one, data + k * size, dtype, i, j + k))
+
+
+@kernel_code
+def _sources_are_defined(state, args, fact, rows, cols):
     rule = fact[w.FACT_RULE]
     for k in range(fact[w.FACT_SOURCES]):
         tile = args[fact[w.FACT_SOURCE + k]]
-        vector = k == fact[w.FACT_SOURCES] - 1
-        r, c = rows, cols
-        if rule == w.ROW_EXPAND or rule == w.ROW_COMBINE and vector:
-            c = 1
-        elif rule == w.COL_EXPAND or rule == w.COL_COMBINE and vector:
-            r = 1
-        elif rule == w.ROW_REDUCE or rule == w.COL_REDUCE or rule == w.PART:
+        r, c = 1 if _one_row(fact, k) else rows, 1 if _one_column(fact, k) else cols
+        if rule == w.ROW_REDUCE or rule == w.COL_REDUCE or rule == w.PART:
             r, c = valid_rows(tile), valid_cols(tile)
-        r = min(r, load_word(tile + 8 * layout.TILE_ROWS))
-        c = min(c, load_word(tile + 8 * layout.TILE_COLS))
-        if not is_clean_part(state, tile, r, c):
+        if not part_is_defined(state, tile, min(r, all_rows(tile)), min(c, all_cols(tile))):
             return False
     return True
 
 
 @kernel_code
-def follow_elements(state, args, fact, instruction):
-    """Rules that work on the valid region of the destination, element by element."""
+def follow_elements(state, args, fact):
+    """Rules that work on the valid region of the destination."""
     target = args[fact[w.FACT_TARGET]]
     rows, cols = valid_rows(target), valid_cols(target)
     if rows <= 0 or cols <= 0:
         return
-    shadow, pitch, size = shadow_of(state, target), row_pitch(target), element_size(target)
-    dtype, data = load_word(target + 8 * layout.TILE_DTYPE), load_word(target)
-    looks = is_float(dtype) and state[w.ASKED] & w.PRECISION != 0
-    clean = _sources_are_clean(state, args, fact, rows, cols)
-    if clean and pitch == cols * size and (not looks or is_finite_run(data, rows * cols, dtype)):
-        fill(shadow, rows * pitch, 0)
-        set_rest(state, target, rows, cols)
-        return
-    for i in range(rows):
-        finite = not looks or is_finite_run(data + i * pitch, cols, dtype)
-        if clean and finite:
-            fill(shadow + i * pitch, cols * size, 0)
-            continue
-        for j in range(cols):
-            code = 0 if clean else _element(state, args, fact, instruction, i, j)
-            at = i * pitch + j * size
-            fill(shadow + at, size, settle(state, fact, instruction, code, data + at, dtype, i, j))
+    pitch, size, dtype, data = row_pitch(target), element_size(target), dtype_of(target), data_of(target)
+    looks = ranges_matter(state, fact, dtype)
+    defined = _sources_are_defined(state, args, fact, rows, cols)
+    whole = pitch == cols * size
+    if defined and (not looks or whole and is_finite_run(data, rows * cols, dtype)):
+        set_part(state, target, rows, cols, 0)
+    else:
+        for i in range(rows):
+            if defined and is_finite_run(data + i * pitch, cols, dtype):
+                set_codes(map_of(state, target), data + i * pitch, cols * size, 0)
+                continue
+            for j in range(0, cols, _RUN):
+                _follow_run(state, args, fact, target, i, j, min(_RUN, cols - j))
     set_rest(state, target, rows, cols)
 
 
 @kernel_code
-def follow_whole(state, args, fact, instruction):
+def follow_whole(state, args, fact):
     """Every element may depend on every valid element of every source."""
-    launch, found = as_pointer(state[w.LAUNCH]), 0
-    for k in range(fact[w.FACT_SOURCES]):
-        tile = args[fact[w.FACT_SOURCE + k]]
-        if not is_clean_part(state, tile, valid_rows(tile), valid_cols(tile)):
-            for i in range(valid_rows(tile)):
-                code, col = row_code(state, tile, i, valid_cols(tile))
-                if code != 0 and is_undefined(launch, code):
-                    found = stronger(
-                        launch, found, used_code(state, instruction, fact[w.FACT_SOURCE + k], code, i, col, tile)
-                    )
+    found = code_of_sources(state, args, fact, 0)
+    undefined = found != 0 and is_undefined(as_pointer(state[w.LAUNCH]), found)
     for position in (fact[w.FACT_TARGET], fact[w.FACT_SECOND]):
         if position != 0:
             target = args[position]
-            width = load_word(target + 8 * layout.TILE_COLS) * element_size(target)
-            fill_region(
-                shadow_of(state, target), row_pitch(target), load_word(target + 8 * layout.TILE_ROWS), width, found
-            )
+            set_part(state, target, all_rows(target), all_cols(target), found if undefined else 0)
+            if found != 0 and not undefined and is_float(dtype_of(target)):
+                _mark_infinities(state, fact, target, found)
+
+
+@kernel_code
+def _mark_infinities(state, fact, target, code):
+    """The sources hold infinities or NaN: wherever they have gone to, they keep their code."""
+    dtype, size = dtype_of(target), element_size(target)
+    for i in range(valid_rows(target)):
+        if not is_finite_run(address_of(target, i, 0), valid_cols(target), dtype):
+            for j in range(valid_cols(target)):
+                at = address_of(target, i, j)
+                if finiteness(at, dtype) != 0:
+                    set_codes(map_of(state, target), at, size, settle(state, fact, code, at, dtype, i, j))
+
+
+@kernel_code
+def code_of_sources(state, args, fact, except_for):
+    """Strongest code in the valid part of all sources but the tile ``except_for``."""
+    launch, found = as_pointer(state[w.LAUNCH]), 0
+    for k in range(fact[w.FACT_SOURCES]):
+        position = fact[w.FACT_SOURCE + k]
+        tile = args[position]
+        if tile != except_for and not part_is_defined(state, tile, valid_rows(tile), valid_cols(tile)):
+            for i in range(valid_rows(tile)):
+                code, col = row_code(state, tile, i, valid_cols(tile))
+                if code != 0:
+                    found = stronger(launch, found, used_code(state, position, code, i, col, tile))
+    return found

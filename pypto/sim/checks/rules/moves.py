@@ -4,34 +4,41 @@
 
 from __future__ import annotations
 
-from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.rules.origins import name_origin, settle
 from pypto.sim.checks.rules.tile import (
+    address_of,
+    all_cols,
+    all_rows,
     code_at,
+    data_of,
+    dtype_of,
     element_size,
-    is_clean_part,
+    map_of,
+    part_is_defined,
+    ranges_matter,
     row_pitch,
     set_code,
+    set_part,
     set_rest,
-    shadow_of,
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import fill, fill_region, is_finite_run, is_float, region_is_clean
+from pypto.sim.checks.shadow import code_of, is_finite_run, region_is_defined, set_codes, set_region
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import load_int8, load_word
 
 
 @kernel_code
 def follow_move(state, args, fact):
     """tmov, textract, tinsert, ttrans: a box of the source becomes a box of the destination."""
-    rule = fact[w.FACT_RULE]
+    rule, extra = fact[w.FACT_RULE], fact[w.FACT_EXTRA]
+    if rule == w.TRANSPOSE and args[fact[w.FACT_SOURCE] + 1] > 1:
+        follow_reshape(state, args, fact)
+        return
     target, source = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE + fact[w.FACT_SOURCES] - 1]]
     rows, cols = valid_rows(target), valid_cols(target)
     row = col = to_row = to_col = 0
     turned = rule == w.TRANSPOSE
-    extra = fact[w.FACT_EXTRA]
     if rule == w.MOVE:
         turned = args[extra] != 0
     elif rule == w.EXTRACT:
@@ -40,81 +47,93 @@ def follow_move(state, args, fact):
         to_row, to_col = args[extra], args[extra + 1]
         rows, cols = valid_rows(source), valid_cols(source)
     elif rule == w.TRANSPOSE:
-        rows, cols = (
-            min(valid_cols(source), load_word(target + 8 * layout.TILE_ROWS)),
-            min(valid_rows(source), load_word(target + 8 * layout.TILE_COLS)),
-        )
-    size, shadow = element_size(target), shadow_of(state, target) + to_row * row_pitch(target)
-    of, of_size = shadow_of(state, source), element_size(source)
-    if turned:
-        clean = region_is_clean(of + row * row_pitch(source) + col * of_size, row_pitch(source), cols, rows * of_size)
-    else:
-        clean = region_is_clean(of + row * row_pitch(source) + col * of_size, row_pitch(source), rows, cols * of_size)
-    if clean:
-        fill_region(shadow + to_col * size, row_pitch(target), rows, cols * size, 0)
-    else:
-        for i in range(rows):
-            for j in range(cols):
-                code = code_at(state, source, row + (j if turned else i), col + (i if turned else j))
-                set_code(state, target, to_row + i, to_col + j, code)
+        rows, cols = min(valid_cols(source), all_rows(target)), min(valid_rows(source), all_cols(target))
+    _move_box(state, source, row, col, target, to_row, to_col, rows, cols, turned)
     if rule != w.INSERT:
         set_rest(state, target, rows, cols)
+
+
+@kernel_code
+def _move_box(state, source, row, col, target, to_row, to_col, rows, cols, turned):
+    """``rows`` x ``cols`` elements of the destination, from the source as it is or ``turned``."""
+    of_rows, of_cols = (cols, rows) if turned else (rows, cols)
+    of = address_of(source, row, col)
+    if region_is_defined(map_of(state, source), of, row_pitch(source), of_rows, of_cols * element_size(source)):
+        at = address_of(target, to_row, to_col)
+        set_region(map_of(state, target), at, row_pitch(target), rows, cols * element_size(target), 0)
+        return
+    for i in range(rows):
+        for j in range(cols):
+            code = code_at(state, source, row + (j if turned else i), col + (i if turned else j))
+            set_code(state, target, to_row + i, to_col + j, code)
 
 
 @kernel_code
 def follow_reshape(state, args, fact):
     """ttrans of a stack of matrices, treshape: the destination takes the codes of the physical source in order."""
     target, source = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE]]
-    width = load_word(target + 8 * layout.TILE_COLS) * element_size(target)
-    source_width = load_word(source + 8 * layout.TILE_COLS) * element_size(source)
-    rows, source_rows = load_word(target + 8 * layout.TILE_ROWS), load_word(source + 8 * layout.TILE_ROWS)
-    to, of = shadow_of(state, target), shadow_of(state, source)
-    if region_is_clean(of, row_pitch(source), source_rows, source_width):
-        fill_region(to, row_pitch(target), rows, width, 0)
+    rows, width = all_rows(target), all_cols(target) * element_size(target)
+    source_width = all_cols(source) * element_size(source)
+    if part_is_defined(state, source, all_rows(source), all_cols(source)):
+        set_part(state, target, rows, all_cols(target), 0)
         return
+    to, of = map_of(state, target), map_of(state, source)
     for at in range(rows * width):
-        code = load_int8(of + at // source_width * row_pitch(source) + at % source_width)
-        fill(to + at // width * row_pitch(target) + at % width, 1, code)
+        code = code_of(of, data_of(source) + at // source_width * row_pitch(source) + at % source_width, 1)
+        set_codes(to, data_of(target) + at // width * row_pitch(target) + at % width, 1, code)
 
 
 @kernel_code
-def follow_fill_pad(state, args, fact, instruction):
+def follow_fill_pad(state, args, fact):
+    """The valid part of the source, and around it a value that is meant."""
     target, source = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE]]
-    rows, cols = valid_rows(source), valid_cols(source)
-    clean = is_clean_part(state, source, rows, cols)
-    size, shadow, pitch, data = element_size(target), shadow_of(state, target), row_pitch(target), load_word(target)
-    dtype, width = load_word(target + 8 * layout.TILE_DTYPE), load_word(target + 8 * layout.TILE_COLS)
-    looks = is_float(dtype) and state[w.ASKED] & w.PRECISION != 0
-    for i in range(load_word(target + 8 * layout.TILE_ROWS)):
-        if clean and (not looks or is_finite_run(data + i * pitch, width, dtype)):
-            fill(shadow + i * pitch, width * size, 0)
+    rows, cols, width = valid_rows(source), valid_cols(source), all_cols(target)
+    defined = part_is_defined(state, source, rows, cols)
+    size, pitch, data, dtype = element_size(target), row_pitch(target), data_of(target), dtype_of(target)
+    looks, map_ = ranges_matter(state, fact, dtype), map_of(state, target)
+    for i in range(all_rows(target)):
+        if defined and (not looks or is_finite_run(data + i * pitch, width, dtype)):
+            set_codes(map_, data + i * pitch, width * size, 0)
             continue
         for j in range(width):
             code = 0
             if i < rows and j < cols:
                 code = code_at(state, source, i, j)
-            at = i * pitch + j * size
+            at = data + i * pitch + j * size
             if code == 0 and looks:
-                code = settle(state, fact, instruction, 0, data + at, dtype, i, j)
-            fill(shadow + at, size, code)
+                code = settle(state, fact, 0, at, dtype, i, j)
+            set_codes(map_, at, size, code)
 
 
 @kernel_code
-def follow_concat(state, args, fact, instruction):
+def follow_concat(state, args, fact):
     """The valid columns of two tiles side by side; columns of the result beyond them were promised and never came."""
     target = args[fact[w.FACT_TARGET]]
     left, right = args[fact[w.FACT_SOURCE]], args[fact[w.FACT_SOURCE + 1]]
-    middle, last = valid_cols(left), valid_cols(left) + valid_cols(right)
-    for i in range(valid_rows(target)):
-        for j in range(valid_cols(target)):
+    rows, cols, middle, last = (
+        valid_rows(target),
+        valid_cols(target),
+        valid_cols(left),
+        valid_cols(left) + valid_cols(right),
+    )
+    if (
+        cols <= last
+        and part_is_defined(state, left, rows, middle)
+        and part_is_defined(state, right, rows, cols - middle)
+    ):
+        set_part(state, target, rows, cols, 0)
+        set_rest(state, target, rows, cols)
+        return
+    for i in range(rows):
+        for j in range(cols):
             code = 0
             if j >= last:
-                narrow = left if middle < load_word(left + 8 * layout.TILE_COLS) else right
+                narrow = left if middle < all_cols(left) else right
                 at = fact[w.FACT_SOURCE + (0 if narrow == left else 1)]
-                code = name_origin(state, w.FROM_PADDING, instruction, at, i, valid_cols(narrow), narrow)
+                code = name_origin(state, w.FROM_PADDING, at, i, valid_cols(narrow), narrow)
             elif j < middle:
                 code = code_at(state, left, i, j)
             else:
                 code = code_at(state, right, i, j - middle)
             set_code(state, target, i, j, code)
-    set_rest(state, target, valid_rows(target), valid_cols(target))
+    set_rest(state, target, rows, cols)

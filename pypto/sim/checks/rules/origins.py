@@ -1,7 +1,5 @@
 """Where values lose their meaning: the codes of results whose sources are undefined, infinite or NaN."""
 
-# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
-
 from __future__ import annotations
 
 from pypto.sim.checks import words as w
@@ -12,26 +10,27 @@ from pypto.sim.native import as_pointer
 
 
 @kernel_code
-def name_origin(state, kind, instruction, operand, row, col, tile):
+def name_origin(state, kind, operand, row, col, tile):
+    """Code that names an element of an operand (``tile`` 0: the result) of the current instruction."""
     rows = cols = 0
     if tile != 0:
         rows, cols = valid_rows(tile), valid_cols(tile)
     return new_origin(
-        as_pointer(state[w.LAUNCH]), kind, state[w.PROGRAM], instruction, operand, row, col, rows, cols,
+        as_pointer(state[w.LAUNCH]), kind, state[w.PROGRAM], state[w.INSTRUCTION], operand, row, col, rows, cols,
         state[w.NODE], state[w.SEAT],
     )  # fmt: skip
 
 
 @kernel_code
-def used_code(state, instruction, operand, code, row, col, tile):
+def used_code(state, operand, code, row, col, tile):
     """Code of a value computed from an element with ``code``: raw ones get a name here."""
     if code == w.UNWRITTEN or code == w.PADDING:
-        return name_origin(state, code, instruction, operand, row, col, tile)
+        return name_origin(state, code, operand, row, col, tile)
     return code
 
 
 @kernel_code
-def settle(state, fact, instruction, code, value, dtype, row, col):
+def settle(state, fact, code, value, dtype, row, col):
     """Code of a result at address ``value`` whose sources have ``code``."""
     launch = as_pointer(state[w.LAUNCH])
     if code != 0 and is_undefined(launch, code):
@@ -48,5 +47,5 @@ def settle(state, fact, instruction, code, value, dtype, row, col):
     if kind == 1:
         if code == w.INFINITE:
             return code
-        return name_origin(state, w.OVERFLOWED, instruction, 0, row, col, 0)
-    return name_origin(state, w.BECAME_NAN, instruction, 0 if code == 0 else 1, row, col, 0)
+        return name_origin(state, w.OVERFLOWED, 0, row, col, 0)
+    return name_origin(state, w.BECAME_NAN, 0 if code == 0 else 1, row, col, 0)

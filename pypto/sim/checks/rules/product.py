@@ -4,83 +4,95 @@
 
 from __future__ import annotations
 
-from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.rules.origins import settle, used_code
 from pypto.sim.checks.rules.tile import (
+    address_of,
     code_at,
     col_code,
+    dtype_of,
     element_size,
-    is_clean_part,
+    map_of,
+    part_is_defined,
+    ranges_matter,
     row_code,
-    row_pitch,
+    set_part,
     set_rest,
-    shadow_of,
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import fill, is_finite_run, is_float, stronger
+from pypto.sim.checks.shadow import is_finite_run, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_word
+from pypto.sim.native import as_pointer, load_uint8, store_int8
 
 
 @kernel_code
-def follow_product(state, args, fact, instruction):
-    """dst[i, j] depends on row i of a and column j of b, and on itself when it accumulates."""
-    target, sources = args[fact[w.FACT_TARGET]], fact[w.FACT_SOURCES]
-    rows, cols = valid_rows(target), valid_cols(target)
-    clean = True
-    for k in range(sources):
+def _sources_are_defined(state, args, fact):
+    for k in range(fact[w.FACT_SOURCES]):
         tile = args[fact[w.FACT_SOURCE + k]]
-        clean = clean and is_clean_part(state, tile, valid_rows(tile), valid_cols(tile))
-    shadow, pitch, size = shadow_of(state, target), row_pitch(target), element_size(target)
-    dtype, data = load_word(target + 8 * layout.TILE_DTYPE), load_word(target)
-    looks = is_float(dtype) and state[w.ASKED] & w.PRECISION != 0
-    launch = as_pointer(state[w.LAUNCH])
+        if not part_is_defined(state, tile, valid_rows(tile), valid_cols(tile)):
+            return False
+    return True
+
+
+@kernel_code
+def follow_product(state, args, fact):
+    """dst[i, j] depends on row i of a and column j of b, and on itself when it accumulates."""
+    target = args[fact[w.FACT_TARGET]]
+    rows, cols, dtype, size = valid_rows(target), valid_cols(target), dtype_of(target), element_size(target)
+    defined, looks = _sources_are_defined(state, args, fact), ranges_matter(state, fact, dtype)
+    if defined and not looks:
+        set_part(state, target, rows, cols, 0)
+        set_rest(state, target, rows, cols)
+        return
     accumulates = fact[w.FACT_SOURCE] == fact[w.FACT_TARGET]
-    a_at = fact[w.FACT_SOURCE + (1 if accumulates else 0)]
-    b_at = fact[w.FACT_SOURCE + (2 if accumulates else 1)]
-    a, b = args[a_at], args[b_at]
-    a_turned, b_turned = args[fact[w.FACT_EXTRA]] != 0, args[fact[w.FACT_EXTRA] + 1] != 0
+    if not defined:
+        _columns(state, args, fact, accumulates, cols)
+    launch, map_ = as_pointer(state[w.LAUNCH]), map_of(state, target)
     for i in range(rows):
-        finite = not looks or is_finite_run(data + i * pitch, cols, dtype)
-        if clean and finite:
-            fill(shadow + i * pitch, cols * size, 0)
+        at = address_of(target, i, 0)
+        if defined and is_finite_run(at, cols, dtype):
+            set_codes(map_, at, cols * size, 0)
             continue
-        of_row, place = 0, 0
-        if not clean:
-            of_row, place = col_code(state, a, i, valid_rows(a)) if a_turned else row_code(state, a, i, valid_cols(a))
-            if of_row != 0:
-                of_row = used_code(
-                    state, instruction, a_at, of_row, place if a_turned else i, i if a_turned else place, a
-                )
+        of_row = 0 if defined else _row(state, args, fact, accumulates, i)
         for j in range(cols):
             code = of_row
-            if not clean:
-                code = stronger(launch, code, _of_column(state, fact, args, instruction, b, b_at, b_turned, i, j))
-                if accumulates:
-                    own = code_at(state, target, i, j)
-                    if own != 0:
-                        own = used_code(state, instruction, fact[w.FACT_TARGET], own, i, j, target)
-                    code = stronger(launch, code, own)
-            at = i * pitch + j * size
-            fill(shadow + at, size, settle(state, fact, instruction, code, data + at, dtype, i, j))
+            if not defined:
+                code = stronger(launch, code, load_uint8(state[w.SCRATCH] + j))
+                own = code_at(state, target, i, j) if accumulates else 0
+                if own != 0:
+                    code = stronger(launch, code, used_code(state, fact[w.FACT_TARGET], own, i, j, target))
+            value = at + j * size
+            set_codes(map_, value, size, settle(state, fact, code, value, dtype, i, j))
     set_rest(state, target, rows, cols)
 
 
 @kernel_code
-def _of_column(state, fact, args, instruction, b, b_at, turned, i, j):
-    """Code that column j of the right operand (and of a bias) gives to the product."""
+def _row(state, args, fact, accumulates, i):
+    """Code that row ``i`` of the left operand gives to the product."""
+    position = fact[w.FACT_SOURCE + (1 if accumulates else 0)]
+    tile, turned = args[position], args[fact[w.FACT_EXTRA]] != 0
+    code, place = col_code(state, tile, i, valid_rows(tile)) if turned else row_code(state, tile, i, valid_cols(tile))
+    return 0 if code == 0 else used_code(state, position, code, place if turned else i, i if turned else place, tile)
+
+
+@kernel_code
+def _columns(state, args, fact, accumulates, cols):
+    """Codes that every column of the right operand, and of a bias, gives to the product; they go to the scratch."""
     launch = as_pointer(state[w.LAUNCH])
-    code, place = 0, 0
-    if not is_clean_part(state, b, valid_rows(b), valid_cols(b)):
-        code, place = row_code(state, b, j, valid_cols(b)) if turned else col_code(state, b, j, valid_rows(b))
-    if code != 0:
-        code = used_code(state, instruction, b_at, code, j if turned else place, place if turned else j, b)
+    position = fact[w.FACT_SOURCE + (2 if accumulates else 1)]
+    tile, turned = args[position], args[fact[w.FACT_EXTRA] + 1] != 0
     last = fact[w.FACT_SOURCE + fact[w.FACT_SOURCES] - 1]
-    if last != b_at:
-        bias = code_at(state, args[last], 0, j)
+    defined = part_is_defined(state, tile, valid_rows(tile), valid_cols(tile))
+    for j in range(cols):
+        code = 0
+        if not defined:
+            code, place = (
+                row_code(state, tile, j, valid_cols(tile)) if turned else col_code(state, tile, j, valid_rows(tile))
+            )
+            if code != 0:
+                code = used_code(state, position, code, j if turned else place, place if turned else j, tile)
+        bias = code_at(state, args[last], 0, j) if last != position else 0
         if bias != 0:
-            bias = used_code(state, instruction, last, bias, 0, j, args[last])
-        code = stronger(launch, code, bias)
-    return code
+            code = stronger(launch, code, used_code(state, last, bias, 0, j, args[last]))
+        store_int8(state[w.SCRATCH] + j, code)

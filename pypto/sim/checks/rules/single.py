@@ -7,19 +7,10 @@ from __future__ import annotations
 from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
-from pypto.sim.checks.accesses import allocation_of, begin_access, log_element
-from pypto.sim.checks.rules.tile import (
-    code_at,
-    element_size,
-    row_pitch,
-    set_code,
-    set_rest,
-    shadow_of,
-    valid_cols,
-    valid_rows,
-)
-from pypto.sim.checks.rules.transfers import memory_code
-from pypto.sim.checks.shadow import fill, fill_region, is_undefined, new_event
+from pypto.sim.checks.accesses import allocation_address, begin_access, log_element
+from pypto.sim.checks.rules.memory import is_followed, memory_map
+from pypto.sim.checks.rules.tile import code_at, set_code, set_part, set_rest, valid_cols, valid_rows
+from pypto.sim.checks.shadow import code_of, is_undefined, new_event, set_codes
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_word
 from pypto.sim.scalars import element_bytes
@@ -42,7 +33,7 @@ def _branch(state, instruction, code, row, col, tile, tensor, address):
     if tensor != 0:
         event[w.OR_ALLOCATION] = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
         size = element_bytes(load_word(tensor + 8 * layout.TENSOR_DTYPE))
-        event[w.OR_LOW] = address - allocation_of(state, tensor)[w.GM_BASE]
+        event[w.OR_LOW] = address - load_word(allocation_address(state, tensor) + 8 * w.GM_BASE)
         event[w.OR_HIGH] = event[w.OR_LOW] + size
 
 
@@ -51,13 +42,13 @@ def follow_tensor_element(state, frame, code, pc, base):
     tensor = base + 8 * code[pc + 2]
     instruction, address, size = code[pc + 3], frame[op.ARGUMENTS], frame[op.ARGUMENTS + 2]
     writes = code[pc] == op.STORE_TENSOR
-    allocation = allocation_of(state, tensor)
-    if state[w.ASKED] & w.UNDEFINED != 0 and allocation[w.GM_SHADOW] != 0:
+    allocation = allocation_address(state, tensor)
+    if state[w.ASKED] & w.UNDEFINED != 0 and is_followed(allocation):
         if writes:
-            fill(allocation[w.GM_SHADOW] + address - allocation[w.GM_BASE], size, 0)
+            set_codes(memory_map(allocation), address, size, 0)
         else:
-            _branch(state, instruction, memory_code(state, allocation, address, size), 0, 0, 0, tensor, address)
-    if allocation[w.GM_TRACKED] != 0:
+            _branch(state, instruction, code_of(memory_map(allocation), address, size), 0, 0, 0, tensor, address)
+    if load_word(allocation + 8 * w.GM_TRACKED) != 0:
         root = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)[w.FACT_ROOT]
         kind = w.BY_SCALAR | (w.WRITES if writes else 0)
         log_element(state, tensor, address, size, kind, instruction, root)
@@ -81,7 +72,7 @@ def follow_pop(state, frame, code, pc, base):
     tile = base + 8 * code[pc + 3]
     if state[w.ASKED] & w.UNDEFINED != 0:
         rows, cols = valid_rows(tile), valid_cols(tile)
-        fill_region(shadow_of(state, tile), row_pitch(tile), rows, cols * element_size(tile), 0)
+        set_part(state, tile, rows, cols, 0)
         set_rest(state, tile, rows, cols)
 
 

@@ -6,27 +6,56 @@ from __future__ import annotations
 
 from pypto.sim import layout
 from pypto.sim.checks import words as w
-from pypto.sim.checks.shadow import fill, is_clean, read_code, region_is_clean, stronger
+from pypto.sim.checks.shadow import (
+    code_of,
+    is_defined,
+    is_float,
+    region_is_defined,
+    set_codes,
+    set_region,
+    stronger,
+)
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_word
+from pypto.sim.native import as_pointer, fill_bytes, load_word
 from pypto.sim.scalars import element_bytes
 
 
 @kernel_code
-def shadow_of(state, tile):
-    """Shadow address of element (0, 0)."""
-    return load_word(tile) + load_word(state[w.SPACES] + 8 * load_word(tile + 8 * layout.TILE_SPACE))
+def map_of(state, tile):
+    """The map (shadow.py) of the tile's memory space."""
+    return state[w.SPACES] + 16 * load_word(tile + 8 * layout.TILE_SPACE)
+
+
+@kernel_code
+def data_of(tile):
+    """Address of element (0, 0)."""
+    return load_word(tile)
+
+
+@kernel_code
+def dtype_of(tile):
+    return load_word(tile + 8 * layout.TILE_DTYPE)
 
 
 @kernel_code
 def element_size(tile):
-    return element_bytes(load_word(tile + 8 * layout.TILE_DTYPE))
+    return element_bytes(dtype_of(tile))
 
 
 @kernel_code
 def row_pitch(tile):
     """Bytes from row to row."""
     return load_word(tile + 8 * layout.TILE_STRIDE) * element_size(tile)
+
+
+@kernel_code
+def all_rows(tile):
+    return load_word(tile + 8 * layout.TILE_ROWS)
+
+
+@kernel_code
+def all_cols(tile):
+    return load_word(tile + 8 * layout.TILE_COLS)
 
 
 @kernel_code
@@ -40,52 +69,59 @@ def valid_cols(tile):
 
 
 @kernel_code
-def code_at(state, tile, row, col):
-    """Shadow code of an element; what lies outside the tile is defined."""
-    if row >= load_word(tile + 8 * layout.TILE_ROWS) or col >= load_word(tile + 8 * layout.TILE_COLS):
-        return 0
-    size = element_size(tile)
-    return read_code(shadow_of(state, tile) + row * row_pitch(tile) + col * size, size)
+def address_of(tile, row, col):
+    return load_word(tile) + row * row_pitch(tile) + col * element_size(tile)
 
 
 @kernel_code
-def set_code(state, target, i, j, code):
-    """Give an element of the destination the code of its source."""
-    size = element_size(target)
-    fill(shadow_of(state, target) + i * row_pitch(target) + j * size, size, code)
+def code_at(state, tile, row, col):
+    """Code of an element; what lies outside the tile is defined."""
+    if row >= all_rows(tile) or col >= all_cols(tile):
+        return 0
+    return code_of(map_of(state, tile), address_of(tile, row, col), element_size(tile))
+
+
+@kernel_code
+def set_code(state, tile, row, col, code):
+    """Give an element a code."""
+    set_codes(map_of(state, tile), address_of(tile, row, col), element_size(tile), code)
+
+
+@kernel_code
+def set_part(state, tile, rows, cols, code):
+    """Give the first rows and columns of a tile a code."""
+    set_region(map_of(state, tile), load_word(tile), row_pitch(tile), rows, cols * element_size(tile), code)
+
+
+@kernel_code
+def part_is_defined(state, tile, rows, cols):
+    """Whether the first rows and columns of a tile are defined and finite."""
+    return region_is_defined(map_of(state, tile), load_word(tile), row_pitch(tile), rows, cols * element_size(tile))
 
 
 @kernel_code
 def set_rest(state, tile, rows, cols):
     """What lies outside the first rows and columns of a tile is padding from now on."""
-    physical_rows, physical_cols = load_word(tile + 8 * layout.TILE_ROWS), load_word(tile + 8 * layout.TILE_COLS)
-    if rows >= physical_rows and cols >= physical_cols:
+    if rows >= all_rows(tile) and cols >= all_cols(tile):
         return
-    size, pitch, shadow, data = element_size(tile), row_pitch(tile), shadow_of(state, tile), load_word(tile)
-    for i in range(physical_rows):
+    size, map_ = element_size(tile), map_of(state, tile)
+    for i in range(all_rows(tile)):
         first = cols if i < rows else 0
-        if first < physical_cols:
-            at = i * pitch + first * size
-            fill(shadow + at, (physical_cols - first) * size, w.PADDING)
-            fill(data + at, (physical_cols - first) * size, state[w.POISON])
-
-
-@kernel_code
-def is_clean_part(state, tile, rows, cols):
-    """Whether the first rows and columns of a tile are defined and finite."""
-    return region_is_clean(shadow_of(state, tile), row_pitch(tile), rows, cols * element_size(tile))
+        if first < all_cols(tile):
+            at, length = address_of(tile, i, first), (all_cols(tile) - first) * size
+            set_codes(map_, at, length, w.PADDING)
+            fill_bytes(at, length, state[w.POISON])
 
 
 @kernel_code
 def row_code(state, tile, row, cols):
     """Strongest code of a row, and where it is."""
     launch, found, place = as_pointer(state[w.LAUNCH]), 0, 0
-    size = element_size(tile)
-    start = shadow_of(state, tile) + row * row_pitch(tile)
-    if is_clean(start, cols * size):
+    size, map_, start = element_size(tile), map_of(state, tile), address_of(tile, row, 0)
+    if is_defined(map_, start, cols * size):
         return found, place
     for j in range(cols):
-        code = stronger(launch, found, read_code(start + j * size, size))
+        code = stronger(launch, found, code_of(map_, start + j * size, size))
         if code != found:
             found, place = code, j
     return found, place
@@ -100,3 +136,9 @@ def col_code(state, tile, col, rows):
         if code != found:
             found, place = code, i
     return found, place
+
+
+@kernel_code
+def ranges_matter(state, fact, dtype):
+    """Whether a result of this dtype is looked at for infinities and NaN."""
+    return state[w.ASKED] & w.PRECISION != 0 and fact[w.FACT_FLAGS] & w.STAYS_IN_RANGE == 0 and is_float(dtype)

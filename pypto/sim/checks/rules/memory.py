@@ -1,0 +1,60 @@
+"""Global memory as the rules see it: the codes of its bytes, and the codes of elements that are loaded."""
+
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
+
+from __future__ import annotations
+
+from pypto.sim import layout
+from pypto.sim.checks import words as w
+from pypto.sim.checks.rules.origins import name_origin, settle
+from pypto.sim.checks.rules.tile import address_of, dtype_of, element_size, map_of, ranges_matter
+from pypto.sim.checks.shadow import code_of, is_defined, is_finite_run, set_codes
+from pypto.sim.kernels.compilation import kernel_code
+from pypto.sim.native import as_pointer, load_word
+
+
+@kernel_code
+def memory_map(allocation_address):
+    """The map (shadow.py) of an allocation."""
+    return allocation_address + 8 * w.GM_MAP
+
+
+@kernel_code
+def is_followed(allocation_address):
+    """Whether the bytes of an allocation have codes; all others are defined."""
+    return load_word(allocation_address + 8 * w.GM_FOLLOWED) != 0
+
+
+@kernel_code
+def _taken(state, fact, code, allocation, address, tensor):
+    """Code that a loaded element keeps; what nobody has written is named here, where its tensor is known."""
+    if code != w.UNWRITTEN:
+        return code
+    result = name_origin(state, w.FROM_UNWRITTEN, fact[w.FACT_TENSOR], 0, 0, 0)
+    origin = as_pointer(as_pointer(state[w.LAUNCH])[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (result - w.FIRST_ORIGIN))
+    base = load_word(allocation + 8 * w.GM_BASE)
+    if origin[w.OR_HIGH] == 0:
+        origin[w.OR_ALLOCATION] = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
+        origin[w.OR_LOW] = address - base
+    origin[w.OR_HIGH] = max(origin[w.OR_HIGH], address - base + 1)
+    return result
+
+
+@kernel_code
+def follow_run(state, fact, target, row, col, source, step, length, defined, allocation, tensor):
+    """Codes of ``length`` elements from (row, col) on, loaded ``step`` bytes apart from address ``source`` on.
+
+    ``defined``: whether all of them are known to be defined.
+    """
+    size, dtype, at = element_size(target), dtype_of(target), address_of(target, row, col)
+    if not defined and step == size:
+        defined = is_defined(memory_map(allocation), source, length * size)
+    if defined and (not ranges_matter(state, fact, dtype) or is_finite_run(at, length, dtype)):
+        set_codes(map_of(state, target), at, length * size, 0)
+        return
+    for j in range(length):
+        code = 0 if defined else code_of(memory_map(allocation), source + j * step, size)
+        code = _taken(state, fact, code, allocation, source + j * step, tensor)
+        if code == 0:
+            code = settle(state, fact, 0, at + j * size, dtype, row, j)
+        set_codes(map_of(state, target), at + j * size, size, code)

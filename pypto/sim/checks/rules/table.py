@@ -1,0 +1,96 @@
+"""The compiled form of every rule: a function of the core's state (words.py), made when a program first needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from pypto.sim import opcodes as op
+from pypto.sim.checks import words as w
+from pypto.sim.entry import source_digest
+from pypto.sim.kernels.compilation import Kernel, load_or_compile
+from pypto.sim.kernels.progress import Progress
+from pypto.sim.native import as_pointer
+from pypto.sim.recording import Words
+
+_MODULES: Final[dict[int, str]] = {
+    # rule: module and the piece in it; all others are rules of elements
+    w.LOAD: "loads.follow_load",
+    w.LOAD_ROWS: "loads.follow_load",
+    w.STORE: "stores.follow_store",
+    w.MATMUL: "product.follow_product",
+    w.MOVE: "moves.follow_move",
+    w.EXTRACT: "moves.follow_move",
+    w.INSERT: "moves.follow_move",
+    w.TRANSPOSE: "moves.follow_move",
+    w.RESHAPE: "moves.follow_reshape",
+    w.FILL_PAD: "moves.follow_fill_pad",
+    w.CONCAT: "moves.follow_concat",
+    w.WHOLE: "elements.follow_whole",
+    w.COMPARE: "elements.follow_whole",
+    w.SCATTER: "indexed.follow_scatter",
+    w.GATHER: "indexed.follow_gather",
+    w.FETCH: "memory_indexed.follow_fetch",
+    w.SPREAD: "memory_indexed.follow_spread",
+}
+_ELEMENTS: Final = "elements.follow_elements"
+_ALSO: Final = {w.GATHER: w.BOUNDS, w.FETCH: w.ORDER, w.SPREAD: w.ORDER}
+"""What, besides undefined values, a rule looks for."""
+RULES: Final = w.SELECT + 1
+
+
+def fill_handlers(handlers: Words, rules: Iterable[int], asked: int) -> None:
+    """Put the addresses of the compiled ``rules`` into ``handlers`` (int64[RULES]); 0 stays where nothing is asked."""
+    wanted = [
+        rule
+        for rule in rules
+        if rule != w.NOTHING and handlers[rule] == 0 and asked & (w.UNDEFINED | _ALSO.get(rule, 0))
+    ]
+    if not wanted:
+        return
+    with Progress(len({_MODULES.get(rule, _ELEMENTS) for rule in wanted})) as progress:
+        for rule in wanted:
+            handlers[rule] = _compiled(_MODULES.get(rule, _ELEMENTS), progress).address
+
+
+def new_handlers() -> Words:
+    """No rules yet: ``int64[RULES]``."""
+    return np.zeros(RULES, np.int64)
+
+
+_COMPILED: Final[dict[str, Any]] = {}
+
+
+def _compiled(name: str, progress: Progress) -> Any:
+    if name not in _COMPILED:
+        from importlib import import_module
+
+        module, _, piece = name.partition(".")
+        body = _body(getattr(import_module(f"pypto.sim.checks.rules.{module}"), piece))
+        kernel = Kernel(f"{piece}.{_digest()}", body)
+        _COMPILED[name] = load_or_compile(kernel, lambda: progress.compiling(f"the check {piece}"))
+    return _COMPILED[name]
+
+
+def _body(piece: Any) -> Callable[[Any], int]:
+    def body(state: Any) -> int:
+        fact = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * state[w.INSTRUCTION])
+        piece(state, as_pointer(state[w.FRAME] + 8 * op.ARGUMENTS), fact)
+        return 0
+
+    return body
+
+
+@cache
+def _digest() -> str:
+    """Of all sources that decide what a rule compiles to."""
+    here = Path(__file__).parent
+    checks = [here.parent / f"{name}.py" for name in ("shadow", "accesses", "boxes", "words")]
+    return source_digest((*checks, *sorted(here.glob("*.py")), *(here.parent.parent / f"{n}.py" for n in _BELOW)))
+
+
+_BELOW: Final = ("opcodes", "layout", "scalars", "native")
