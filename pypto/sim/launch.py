@@ -213,8 +213,7 @@ class Launch:
         """The orchestration waits for the tasks that made what it is about to read or write."""
         producers = self.workspace.tensor_map.producers(self.tasks, self.frame.address, request.tensor)
         if self.watch is not None:
-            self.frame.watch.empty(self.frame)  # type: ignore[union-attr]
-            self.watch.access(producers, -1)
+            self.watch.access(self.frame.watch, producers, -1)  # type: ignore[arg-type]
         self.pending.wait_for(producers)
         for producer in producers or [-1]:
             self.recorder.events.append((READ_WAIT, producer, int(request.writes), 0))

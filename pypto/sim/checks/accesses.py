@@ -19,25 +19,38 @@ def allocation_address(state, tensor):
 
 @kernel_code
 def _snapshot(state):
-    """Row of the snapshots that holds the current clock."""
+    """Row of the crew's snapshots that holds the current clock."""
     if state[w.CREW_INDEX] < 0:
         return -1
     if state[w.TICK] != 0:
+        crew, width = as_pointer(state[w.CREW]), 8 * state[w.CREW_SIZE]
         state[w.TICK] = 0
-        state[w.SNAPSHOT] += 1
-        width = 8 * state[w.CREW_SIZE]
-        copy_bytes(state[w.SNAPSHOTS] + state[w.SNAPSHOT] * width, state[w.CLOCK], width)
+        state[w.SNAPSHOT] = crew[w.CREW_USED]
+        crew[w.CREW_USED] += 1
+        copy_bytes(crew[w.CREW_SNAPSHOTS] + state[w.SNAPSHOT] * width, state[w.CLOCK], width)
     return state[w.SNAPSHOT]
+
+
+@kernel_code
+def log_is_full(state):
+    """Whether the next instruction may find no room for its accesses."""
+    launch = as_pointer(state[w.LAUNCH])
+    if launch[w.LOG_USED] > launch[w.LOG_CAPACITY] - w.LOG_RESERVE:
+        return True
+    if state[w.CREW_INDEX] < 0:
+        return False
+    crew = as_pointer(state[w.CREW])
+    return crew[w.CREW_USED] > crew[w.CREW_CAPACITY] - w.SNAPSHOT_RESERVE
 
 
 @kernel_code
 def begin_access(state, kind, allocation, base, size, instruction, root):
     """Append a row whose box is one run; returns its address."""
-    address = state[w.LOG] + 8 * w.ACCESS_WORDS * state[w.LOG_USED]
+    launch = as_pointer(state[w.LAUNCH])
+    address = launch[w.LOG] + 8 * w.ACCESS_WORDS * launch[w.LOG_USED]
     row = as_pointer(address)
     row[w.ACCESS_KIND], row[w.ACCESS_ALLOCATION], row[w.ACCESS_INSTRUCTION] = kind, allocation, instruction
-    row[w.ACCESS_SNAPSHOT] = _snapshot(state)
-    row[w.ACCESS_EPOCH] = 0
+    row[w.ACCESS_SEAT], row[w.ACCESS_SNAPSHOT], row[w.ACCESS_EPOCH] = state[w.SEAT_ROW], _snapshot(state), 0
     if state[w.CREW_INDEX] >= 0:
         row[w.ACCESS_EPOCH] = load_word(state[w.CLOCK] + 8 * state[w.CREW_INDEX])
     row[w.ACCESS_ROOT], row[w.ACCESS_SUM], row[w.ACCESS_FENCES] = root, 0, state[w.FENCES]
@@ -48,11 +61,14 @@ def begin_access(state, kind, allocation, base, size, instruction, root):
 @kernel_code
 def end_access(state, address):
     """Keep the row, or let an earlier one take it in."""
-    used = state[w.LOG_USED]
+    launch = as_pointer(state[w.LAUNCH])
+    used = launch[w.LOG_USED]
     row = as_pointer(address)
     for back in range(1, min(used, 4) + 1):
         other_address = address - 8 * w.ACCESS_WORDS * back
         other = as_pointer(other_address)
+        if row[w.ACCESS_SEAT] != other[w.ACCESS_SEAT]:
+            break
         writes = (row[w.ACCESS_KIND] | other[w.ACCESS_KIND]) & w.WRITES != 0
         if (
             writes
@@ -70,7 +86,7 @@ def end_access(state, address):
                 equal = equal and a[word] == b[word]
             if equal or box_extend(a, b):
                 return
-    state[w.LOG_USED] = used + 1
+    launch[w.LOG_USED] = used + 1
 
 
 @kernel_code

@@ -14,14 +14,10 @@ from pypto.sim import crosscore
 from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import load_word, store_word
+from pypto.sim.native import as_pointer, load_word, store_word
 
 _BARRIERS: Final = crosscore._BARRIERS
-_SLOTS: Final = crosscore.SLOTS_ONE_WAY
-_QUEUES: Final = 2 * crosscore.CHANNELS * 2
-_FREES: Final = _QUEUES * _SLOTS
-_EVENTS: Final = _FREES + _QUEUES
-CLUSTER_PLACES: Final = _EVENTS + 3 * crosscore.EVENTS
+EVENT_PLACES: Final = 3 * crosscore.EVENTS  # first in a cluster, its queues follow
 _GLOBAL_EVENTS: Final = 4 * 3
 GLOBAL_PLACES: Final = _GLOBAL_EVENTS + 2 * crosscore.EVENTS
 
@@ -35,7 +31,7 @@ def _place(state, number):
 @kernel_code
 def _cluster_place(state, number):
     """Address of a clock of the core's own cluster."""
-    return _place(state, GLOBAL_PLACES + state[w.CLUSTER] * CLUSTER_PLACES + number)
+    return _place(state, GLOBAL_PLACES + state[w.CLUSTER] * as_pointer(state[w.CREW])[w.CREW_PLACES] + number)
 
 
 @kernel_code
@@ -53,7 +49,7 @@ def _release(state, place):
 @kernel_code
 def _acquire(state, place):
     _join(state, state[w.CLOCK], place)
-    state[w.TICK] += 1
+    state[w.TICK] = 1
 
 
 @kernel_code
@@ -61,7 +57,7 @@ def _tick(state):
     """What the core does from now on is later than what it has released."""
     own = state[w.CLOCK] + 8 * state[w.CREW_INDEX]
     store_word(own, load_word(own) + 1)
-    state[w.TICK] += 1
+    state[w.TICK] = 1
 
 
 @kernel_code
@@ -74,8 +70,10 @@ def _queue_step(state, frame, code, pc, operation):
     last = lanes if every else first + 1
     for lane in range(first, last):
         queue = (direction * crosscore.CHANNELS + channel) * 2 + lane
-        slot = _cluster_place(state, queue * _SLOTS + sequence % _SLOTS)
-        free = _cluster_place(state, _FREES + queue)
+        first_slot = as_pointer(state[w.CREW])[w.CREW_QUEUES + queue]
+        depth = load_word(frame[op.CHANNELS] + 8 * (crosscore.queue_offset(direction, channel, lane) + crosscore.DEPTH))
+        slot = _cluster_place(state, first_slot + sequence % depth)
+        free = _cluster_place(state, first_slot + depth)
         if operation == op.PUSH:
             _acquire(state, free)
             for k in range(state[w.CREW_SIZE]):
@@ -94,17 +92,17 @@ def _set_event(state, frame, code, pc):
     if mode == 0:
         _release(state, _place(state, _GLOBAL_EVENTS + 2 * event + (1 if core == 0 else 0)))
     elif core != 0 and mode == 2:
-        _release(state, _cluster_place(state, _EVENTS + 3 * event))
+        _release(state, _cluster_place(state, 3 * event))
     else:
-        _release(state, _cluster_place(state, _EVENTS + 3 * event + 1))
-        _release(state, _cluster_place(state, _EVENTS + 3 * event + 2))
+        _release(state, _cluster_place(state, 3 * event + 1))
+        _release(state, _cluster_place(state, 3 * event + 2))
     _tick(state)
 
 
 @kernel_code
 def _wait_event(state, frame):
     event, core = frame[op.ARGUMENTS], frame[op.CORE]
-    _acquire(state, _cluster_place(state, _EVENTS + 3 * event + core))
+    _acquire(state, _cluster_place(state, 3 * event + core))
     _acquire(state, _place(state, _GLOBAL_EVENTS + 2 * event + (1 if core == 0 else 0)))
 
 

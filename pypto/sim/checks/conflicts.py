@@ -17,21 +17,40 @@ from typing import Any, Final
 
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import BASE, box_covers, box_end, boxes_overlap
+from pypto.sim.checks.buckets import COUNT, LEVELS, ROW_WORDS, bucket_of, first_bucket, last_bucket, level_of
+from pypto.sim.checks.search import reaches
 from pypto.sim.entry import compiled_entry
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_word
+from pypto.sim.native import as_pointer, load_word, store_word
 
-# an entry: a row of the access log, then
-E_NODE: Final = w.ACCESS_WORDS
-E_SEAT: Final = E_NODE + 1
-E_PROGRAM: Final = E_NODE + 2
-E_LOW: Final = E_NODE + 3
-E_HIGH: Final = E_NODE + 4
-E_NEXT: Final = E_NODE + 5
-E_CREW_INDEX: Final = E_NODE + 6
-E_LANE: Final = E_NODE + 7
-E_CREW: Final = E_NODE + 8
-ENTRY_WORDS: Final = E_NODE + 9
+# a seat: the block that made an access
+S_NODE: Final = 0
+S_SEAT: Final = 1
+S_PROGRAM: Final = 2
+S_CREW: Final = 3  # number of the crew of the block, -1: none
+S_CREW_INDEX: Final = 4
+S_BLOCK: Final = 5
+S_LANE: Final = 6
+S_CORE: Final = 7
+S_CREW_WORDS: Final = 8  # address of the words of the crew
+S_CREW_SIZE: Final = 9
+SEAT_WORDS: Final = 10
+_SEAT_KEPT: Final = 8  # words of the seat that an entry keeps
+
+# an entry: a row of the access log, the words of its seat, then
+_E_SEAT_WORDS: Final = w.ACCESS_WORDS
+E_NODE: Final = _E_SEAT_WORDS + S_NODE
+E_SEAT: Final = _E_SEAT_WORDS + S_SEAT
+E_PROGRAM: Final = _E_SEAT_WORDS + S_PROGRAM
+E_CREW: Final = _E_SEAT_WORDS + S_CREW
+E_CREW_INDEX: Final = _E_SEAT_WORDS + S_CREW_INDEX
+E_BLOCK: Final = _E_SEAT_WORDS + S_BLOCK
+E_LANE: Final = _E_SEAT_WORDS + S_LANE
+E_CORE: Final = _E_SEAT_WORDS + S_CORE
+E_LOW: Final = _E_SEAT_WORDS + _SEAT_KEPT
+E_HIGH: Final = E_LOW + 1
+E_NEXT: Final = E_LOW + 2
+ENTRY_WORDS: Final = E_LOW + 3
 
 # kinds of conflict, first word of a row of the findings
 RACE: Final = 1
@@ -41,68 +60,56 @@ FINDING_WORDS: Final = 2 + 2 * ENTRY_WORDS
 FINDING_CAPACITY: Final = 128
 LINE_BYTES: Final = 64  # the unit of the scalar caches
 
+_READS_TRIED: Final = 16  # earlier reads of a bucket that a read may take the place of
+
 # words of a request
 (
     Q_ENTRIES,
-    Q_HEADS,
+    Q_HEADS,  # two per bucket: reads, writes
+    Q_ALLOCATIONS,  # rows of buckets.py
     Q_FREE,
     Q_CAPACITY,
+    Q_UNUSED,
     Q_RECORDS,
     Q_COUNT,
     Q_DONE,
-    Q_NODE,
-    Q_SEAT,
-    Q_PROGRAM,
-    Q_CREW_INDEX,
-    Q_LANE,
-    Q_REACH,
-    Q_REACH_WORDS,
-    Q_CLOCKS,
-    Q_CREW_SIZE,
+    Q_SEATS,
+    Q_SEARCH,
     Q_FINDINGS,
     Q_FOUND,
-    Q_UNUSED,
-    Q_CREW,
-) = range(20)
-REQUEST_WORDS: Final = 20
+) = range(13)
+REQUEST_WORDS: Final = 13
 
 
 @kernel_code
-def _reaches(request, first, second):
-    """Whether a path leads from node ``first`` to node ``second`` of the order graph."""
-    word = load_word(request[Q_REACH] + 8 * (second * request[Q_REACH_WORDS] + (first >> 6)))
-    return word >> (first & 63) & 1 != 0
-
-
-@kernel_code
-def _clock_reaches(request, entry, record):
+def _clock_reaches(entry, record, seat):
     """Whether one core of a crew knew the access of the other when it made its own."""
     own, other = record[w.ACCESS_SNAPSHOT], entry[w.ACCESS_SNAPSHOT]
-    if own < 0 or other < 0 or entry[E_CREW] != request[Q_CREW]:
+    if own < 0 or other < 0 or entry[E_CREW] != seat[S_CREW]:
         return False
-    width = 8 * request[Q_CREW_SIZE]
-    knows = load_word(request[Q_CLOCKS] + own * width + 8 * entry[E_CREW_INDEX]) >= entry[w.ACCESS_EPOCH]
-    known = load_word(request[Q_CLOCKS] + other * width + 8 * request[Q_CREW_INDEX]) >= record[w.ACCESS_EPOCH]
+    snapshots, width = as_pointer(seat[S_CREW_WORDS])[w.CREW_SNAPSHOTS], 8 * seat[S_CREW_SIZE]
+    knows = load_word(snapshots + own * width + 8 * entry[E_CREW_INDEX]) >= entry[w.ACCESS_EPOCH]
+    known = load_word(snapshots + other * width + 8 * seat[S_CREW_INDEX]) >= record[w.ACCESS_EPOCH]
     return knows or known
 
 
 @kernel_code
-def _ordered(request, entry, record):
-    first, second = entry[E_NODE], request[Q_NODE]
+def _ordered(request, entry, record, seat):
+    first, second = entry[E_NODE], seat[S_NODE]
     if first != second:
-        return _reaches(request, min(first, second), max(first, second))
-    return entry[E_SEAT] == request[Q_SEAT] or _clock_reaches(request, entry, record)
+        return reaches(as_pointer(request[Q_SEARCH]), min(first, second), max(first, second))
+    return entry[E_SEAT] == seat[S_SEAT] or _clock_reaches(entry, record, seat)
 
 
 @kernel_code
-def _note(request, kind, entry, record):
+def _note(request, kind, entry, record, seat):
     """Keep a pair unless one from the same two instructions is known."""
     count = request[Q_FOUND]
     for k in range(count):
         row = as_pointer(request[Q_FINDINGS] + 8 * FINDING_WORDS * k)
         same = row[0] == kind and row[2 + E_PROGRAM] == entry[E_PROGRAM]
         same = same and row[2 + w.ACCESS_INSTRUCTION] == entry[w.ACCESS_INSTRUCTION]
-        same = same and row[2 + ENTRY_WORDS + E_PROGRAM] == request[Q_PROGRAM]
+        same = same and row[2 + ENTRY_WORDS + E_PROGRAM] == seat[S_PROGRAM]
         same = same and row[2 + ENTRY_WORDS + w.ACCESS_INSTRUCTION] == record[w.ACCESS_INSTRUCTION]
         same = same and row[2 + w.ACCESS_ALLOCATION] == record[w.ACCESS_ALLOCATION]
         if same:
@@ -115,97 +122,113 @@ def _note(request, kind, entry, record):
     row[0], row[1] = kind, 1
     for word in range(ENTRY_WORDS):
         row[2 + word] = entry[word]
-    _write_entry(request, record, as_pointer(request[Q_FINDINGS] + 8 * (FINDING_WORDS * count + 2 + ENTRY_WORDS)))
+    _write_entry(record, seat, as_pointer(request[Q_FINDINGS] + 8 * (FINDING_WORDS * count + 2 + ENTRY_WORDS)))
 
 
 @kernel_code
-def _write_entry(request, record, entry):
+def _write_entry(record, seat, entry):
     for word in range(w.ACCESS_WORDS):
         entry[word] = record[word]
-    entry[E_NODE], entry[E_SEAT], entry[E_PROGRAM] = request[Q_NODE], request[Q_SEAT], request[Q_PROGRAM]
-    entry[E_CREW_INDEX], entry[E_LANE] = request[Q_CREW_INDEX], request[Q_LANE]
-    entry[E_CREW] = request[Q_CREW]
+    for word in range(_SEAT_KEPT):
+        entry[_E_SEAT_WORDS + word] = seat[word]
 
 
 @kernel_code
-def _equal_stores(request, entry, record):
+def _equal_stores(entry, record, seat):
     """Whether two lanes of one block store the same values to the same place, which has one outcome."""
     if record[w.ACCESS_SUM] == 0 or entry[w.ACCESS_SUM] != record[w.ACCESS_SUM]:
         return False
-    same = entry[E_NODE] == request[Q_NODE]
+    same = entry[E_NODE] == seat[S_NODE]
     for word in range(w.ACCESS_BOX, w.ACCESS_WORDS):
         same = same and entry[word] == record[word]
     return same
 
 
 @kernel_code
-def _compare(request, entry, entry_box, record, record_box):
+def _compare(request, entry, entry_box, record, record_box, seat):
     """Note a conflict; True when the entry can be dropped because the new access stands for it."""
     kinds = entry[w.ACCESS_KIND] | record[w.ACCESS_KIND]
     both = entry[w.ACCESS_KIND] & record[w.ACCESS_KIND]
-    ordered = _ordered(request, entry, record)
+    ordered = _ordered(request, entry, record, seat)
     writes, was_write = record[w.ACCESS_KIND] & w.WRITES != 0, entry[w.ACCESS_KIND] & w.WRITES != 0
     if ordered:
-        if entry[E_SEAT] == request[Q_SEAT] and was_write and not writes:
+        if entry[E_SEAT] == seat[S_SEAT] and was_write and not writes:
             other_name = entry[w.ACCESS_ROOT] != record[w.ACCESS_ROOT]
             if other_name and entry[w.ACCESS_ROOT] >= 0 and record[w.ACCESS_ROOT] >= 0:
                 if boxes_overlap(entry_box, record_box):
-                    _note(request, ALIAS, entry, record)
-        later = entry[E_NODE] <= request[Q_NODE] and (
-            entry[E_NODE] != request[Q_NODE] or entry[E_SEAT] == request[Q_SEAT]
-        )
+                    _note(request, ALIAS, entry, record, seat)
+        later = entry[E_NODE] <= seat[S_NODE] and (entry[E_NODE] != seat[S_NODE] or entry[E_SEAT] == seat[S_SEAT])
         stands_for = (writes or not was_write) and entry[w.ACCESS_KIND] & w.ATOMIC >= record[w.ACCESS_KIND] & w.ATOMIC
         return later and stands_for and box_covers(record_box, entry_box)
     if kinds & w.WRITES != 0 and both & w.ATOMIC == 0 and boxes_overlap(entry_box, record_box):
-        if not _equal_stores(request, entry, record):
-            _note(request, RACE, entry, record)
+        if not _equal_stores(entry, record, seat):
+            _note(request, RACE, entry, record, seat)
     elif both & w.WRITES != 0 and both & w.BY_SCALAR != 0:
         if entry_box[BASE] // LINE_BYTES == record_box[BASE] // LINE_BYTES and entry_box[BASE] != record_box[BASE]:
-            _note(request, FALSE_SHARING, entry, record)
+            _note(request, FALSE_SHARING, entry, record, seat)
     return False
 
 
 @kernel_code
-def _take(request, record_address):
-    """Compare one access with the table and put it there."""
-    record, record_box = as_pointer(record_address), as_pointer(record_address + 8 * w.ACCESS_BOX)
+def _meet(request, head, row, level, record, record_box, low, high, seat, tries):
+    """Compare one access with those of one list, of which ``tries`` are looked at; True when one stands for it."""
     heads = as_pointer(request[Q_HEADS])
-    allocation = record[w.ACCESS_ALLOCATION]
-    low, high = record_box[BASE], box_end(record_box)
-    if record[w.ACCESS_KIND] & w.BY_SCALAR != 0:
-        low, high = low // LINE_BYTES * LINE_BYTES, low // LINE_BYTES * LINE_BYTES + LINE_BYTES
-    previous, current = -1, heads[allocation]
-    while current >= 0:
+    previous, current = -1, heads[head]
+    while current >= 0 and tries > 0:
+        tries -= 1
         address = request[Q_ENTRIES] + 8 * ENTRY_WORDS * current
         entry = as_pointer(address)
         following, dropped = entry[E_NEXT], False
         if entry[E_LOW] < high and low < entry[E_HIGH]:
             entry_box = as_pointer(address + 8 * w.ACCESS_BOX)
-            if entry[E_SEAT] == request[Q_SEAT] and entry[E_NODE] == request[Q_NODE]:
+            if entry[E_SEAT] == seat[S_SEAT] and entry[E_NODE] == seat[S_NODE]:
                 same = entry[w.ACCESS_KIND] == record[w.ACCESS_KIND] and entry[w.ACCESS_EPOCH] == record[w.ACCESS_EPOCH]
                 if same and entry[w.ACCESS_ROOT] == record[w.ACCESS_ROOT] and box_covers(entry_box, record_box):
-                    return
-            dropped = _compare(request, entry, entry_box, record, record_box)
+                    return True
+            dropped = _compare(request, entry, entry_box, record, record_box, seat)
         if dropped:
             if previous < 0:
-                heads[allocation] = following
+                heads[head] = following
             else:
                 as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * previous)[E_NEXT] = following
-            entry[E_NEXT] = request[Q_UNUSED]
+            entry[E_NEXT], entry[E_CREW] = request[Q_UNUSED], -1
             request[Q_UNUSED] = current
+            row[COUNT + level] -= 1
         else:
             previous = current
         current = following
+    return False
+
+
+@kernel_code
+def _take(request, record_address):
+    """Compare one access with those that lie near it, and keep it."""
+    record, record_box = as_pointer(record_address), as_pointer(record_address + 8 * w.ACCESS_BOX)
+    seat = as_pointer(request[Q_SEATS] + 8 * SEAT_WORDS * record[w.ACCESS_SEAT])
+    row = as_pointer(request[Q_ALLOCATIONS] + 8 * ROW_WORDS * record[w.ACCESS_ALLOCATION])
+    writes = record[w.ACCESS_KIND] & w.WRITES
+    low, high = record_box[BASE], box_end(record_box)
+    if record[w.ACCESS_KIND] & w.BY_SCALAR != 0:
+        low, high = low // LINE_BYTES * LINE_BYTES, low // LINE_BYTES * LINE_BYTES + LINE_BYTES
+    for level in range(LEVELS):
+        if row[COUNT + level] > 0:
+            for bucket in range(first_bucket(row, level, low), last_bucket(row, level, high) + 1):
+                for kind in range(2):
+                    tries = _READS_TRIED if kind + writes == 0 else request[Q_CAPACITY]
+                    if _meet(request, 2 * bucket + kind, row, level, record, record_box, low, high, seat, tries):
+                        return
     number = request[Q_UNUSED]
     if number >= 0:
         request[Q_UNUSED] = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number)[E_NEXT]
     else:
         number = request[Q_FREE]
         request[Q_FREE] = number + 1
-    entry = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number)
-    _write_entry(request, record, entry)
-    entry[E_LOW], entry[E_HIGH], entry[E_NEXT] = low, high, heads[allocation]
-    heads[allocation] = number
+    entry, level = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number), level_of(low, high)
+    head = request[Q_HEADS] + 8 * (2 * bucket_of(row, level, low) + writes)
+    _write_entry(record, seat, entry)
+    entry[E_LOW], entry[E_HIGH], entry[E_NEXT] = low, high, load_word(head)
+    store_word(head, number)
+    row[COUNT + level] += 1
 
 
 def _absorb(request):
@@ -218,7 +241,10 @@ def _absorb(request):
     return 0
 
 
+_SOURCES: Final = tuple(f"checks/{name}" for name in ("conflicts", "boxes", "buckets", "search", "words")) + ("native",)
+
+
 @cache
 def absorb() -> Any:
     """The compiled function of one request."""
-    return compiled_entry("conflicts", _absorb, ("checks/conflicts", "checks/boxes", "checks/words", "native"))
+    return compiled_entry("conflicts", _absorb, _SOURCES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -86,13 +87,22 @@ _STAYS_IN_RANGE: Final = frozenset(
 _PREDICATED: Final = ("compare.select", "compare.select_scalar")
 
 
-_KNOWN: Final[WeakKeyDictionary[TileProgram, Words]] = WeakKeyDictionary()
+@dataclass(frozen=True)
+class Facts:
+    """``words``: ``int64[instructions, FACT_WORDS]`` of a program; ``rules``: the rules that occur."""
+
+    words: Words
+    rules: frozenset[int]
 
 
-def instruction_facts(program: TileProgram) -> Words:
-    """``int64[instructions, FACT_WORDS]`` of a program."""
+_KNOWN: Final[WeakKeyDictionary[TileProgram, Facts]] = WeakKeyDictionary()
+
+
+def instruction_facts(program: TileProgram) -> Facts:
+    """The facts about a program."""
     if program not in _KNOWN:
-        _KNOWN[program] = _work_out(program)
+        words = _work_out(program)
+        _KNOWN[program] = Facts(words, frozenset(words[:, w.FACT_RULE].tolist()))
     return _KNOWN[program]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
-from pypto.sim.checks.accesses import allocation_address, log_window
+from pypto.sim.checks.accesses import allocation_address, log_is_full, log_window
 from pypto.sim.checks.clocks import order_cores
 from pypto.sim.checks.rules.single import follow_pop, follow_signal, follow_tensor_element, follow_tile_element
 from pypto.sim.checks.rules.stores import tile_checksum
@@ -74,8 +74,7 @@ def _look(base):
         state[w.FENCES] += 1
     elif operation == op.NOTIFY or operation == op.SIGNAL_WAIT:
         follow_signal(state, frame, code, pc)
-    full = state[w.LOG_USED] > state[w.LOG_CAPACITY] - w.LOG_RESERVE or state[w.SNAPSHOT] > w.SNAPSHOT_CAPACITY - 4
-    return 1 if full else 0
+    return 1 if log_is_full(state) else 0
 
 
 def _observe(frame):

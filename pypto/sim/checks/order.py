@@ -7,45 +7,78 @@ from collections.abc import Iterable
 import numpy as np
 
 from pypto.sim.checks import conflicts as c
+from pypto.sim.checks import search as g
 from pypto.sim.checks import words as w
+from pypto.sim.checks.buckets import ROW_WORDS, allocation_row
 from pypto.sim.recording import Words
 
 
+def _with_room(array: Words, count: int) -> Words:
+    """``array`` with at least ``count`` rows; at least twice as many as before when it has to grow."""
+    if count <= len(array):
+        return array
+    grown = np.zeros((max(count, 2 * len(array)), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
 class OrderGraph:
-    """Nodes are tasks, empty tasks and accesses of the orchestration; a row of bits per node names its ancestors."""
+    """Nodes are tasks, empty tasks and accesses of the orchestration, in the order in which they were submitted."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.bits = np.zeros((64, 1), np.uint64)
+        self.search = np.zeros(g.SEARCH_WORDS, np.int64)
+        self.search[g.G_NODE] = -1
+        self._starts, self._edges = np.zeros(64, np.int64), np.zeros(64, np.int64)
+        self._marks, self._pending = np.zeros(64, np.int64), np.zeros(64, np.int64)
+        self._point()
 
     def add(self, before: Iterable[int]) -> int:
         """A node that starts when the nodes ``before`` have ended."""
-        node = self.count
+        node, edges = self.count, set(before)
         self.count += 1
-        if node == len(self.bits):
-            bits = np.zeros((2 * len(self.bits), 2 * self.bits.shape[1]), np.uint64)
-            bits[: len(self.bits), : self.bits.shape[1]] = self.bits
-            self.bits = bits
-        row = self.bits[node]
-        for other in before:
-            np.bitwise_or(row, self.bits[other], out=row)
-            row[other >> 6] |= np.uint64(1 << (other & 63))
+        start = int(self._starts[node])
+        if node + 2 > len(self._starts) or start + len(edges) > len(self._edges):
+            self._starts, self._edges = _with_room(self._starts, node + 2), _with_room(self._edges, start + len(edges))
+            self._marks, self._pending = _with_room(self._marks, node + 2), _with_room(self._pending, node + 2)
+            self._point()
+        if edges:
+            self._edges[start : start + len(edges)] = tuple(edges)
+        self._starts[node + 1] = start + len(edges)
         return node
+
+    def _point(self) -> None:
+        search = self.search
+        search[g.G_STARTS], search[g.G_EDGES] = self._starts.ctypes.data, self._edges.ctypes.data
+        search[g.G_MARKS], search[g.G_PENDING] = self._marks.ctypes.data, self._pending.ctypes.data
+
+    def ancestors(self, node: int) -> set[int]:
+        """All nodes that have ended when ``node`` starts."""
+        found: set[int] = set()
+        pending = [node]
+        while pending:
+            at = pending.pop()
+            before = set(self._edges[self._starts[at] : self._starts[at + 1]].tolist()) - found
+            found |= before
+            pending += before
+        return found
 
     def reaches(self, first: int, second: int) -> bool:
         """Whether ``second`` cannot start before ``first`` has ended."""
-        return bool(int(self.bits[second, first >> 6]) >> (first & 63) & 1)
+        return first in self.ancestors(second)
 
 
 class AccessTable:
     """Live accesses per allocation (conflicts.py) and the conflicts found so far."""
 
-    def __init__(self, graph: OrderGraph) -> None:
+    def __init__(self, graph: OrderGraph, findings: Words | None = None) -> None:
         self.graph = graph
         self._entries = np.zeros((256, c.ENTRY_WORDS), np.int64)
-        self._heads = np.full(64, -1, np.int64)
-        self._findings = np.zeros((c.FINDING_CAPACITY, c.FINDING_WORDS), np.int64)
-        self._clocks = np.full((1, 1), np.iinfo(np.int64).min, np.int64)
+        self._allocations = np.zeros((64, ROW_WORDS), np.int64)
+        self._heads = np.full((256, 2), -1, np.int64)
+        self._buckets = 0
+        room = c.FINDING_CAPACITY, c.FINDING_WORDS
+        self._findings = np.zeros(room, np.int64) if findings is None else findings
         self._request = np.zeros(c.REQUEST_WORDS, np.int64)
         self._request[c.Q_UNUSED] = -1
         self._request[c.Q_FINDINGS] = self._findings.ctypes.data
@@ -61,39 +94,51 @@ class AccessTable:
         """Rows ``(kind, how often, first access, second access)``, each access an entry of conflicts.py."""
         return self._findings[: int(self._request[c.Q_FOUND])]
 
-    def add_allocation(self, number: int) -> None:
-        while number >= len(self._heads):
-            self._heads = np.concatenate((self._heads, np.full_like(self._heads, -1)))
+    def add_allocation(self, number: int, size: int) -> None:
+        """Accesses of allocation ``number`` of ``size`` bytes are going to be compared."""
+        self._allocations = _with_room(self._allocations, number + 1)
+        self._allocations[number], buckets = allocation_row(size, self._buckets)
+        self._buckets += buckets
+        if self._buckets > len(self._heads):
+            grown = np.full((max(self._buckets, 2 * len(self._heads)), 2), -1, np.int64)
+            grown[: len(self._heads)] = self._heads
+            self._heads = grown
 
-    def take(
-        self,
-        records: Words,
-        *,
-        node: int,
-        seat: int,
-        program: int,
-        lane: int = 0,
-        crew: int = -1,
-        crew_index: int = -1,
-        clocks: Words | None = None,
-    ) -> None:
-        """Compare the accesses ``records`` (int64[n, ACCESS_WORDS]) of one block with all that matter, and keep them.
+    def take(self, records: Words, seats: Words) -> None:
+        """Compare the accesses ``records`` (int64[n, ACCESS_WORDS]) with all that matter, and keep them.
 
-        ``clocks``: the vector clocks that their snapshots name, int64[snapshots, cores of the crew].
+        ``seats`` (int64[m, SEAT_WORDS]) are the blocks that their word ACCESS_SEAT names.
         """
         request = self._request
         request[c.Q_RECORDS], request[c.Q_COUNT], request[c.Q_DONE] = records.ctypes.data, len(records), 0
-        request[c.Q_NODE], request[c.Q_SEAT], request[c.Q_PROGRAM] = node, seat, program
-        request[c.Q_LANE], request[c.Q_CREW], request[c.Q_CREW_INDEX] = lane, crew, crew_index
-        request[c.Q_REACH], request[c.Q_REACH_WORDS] = self.graph.bits.ctypes.data, self.graph.bits.shape[1]
-        request[c.Q_HEADS] = self._heads.ctypes.data
-        used = self._clocks if clocks is None else clocks
-        request[c.Q_CLOCKS], request[c.Q_CREW_SIZE] = used.ctypes.data, used.shape[1]
+        request[c.Q_SEATS], request[c.Q_SEARCH] = seats.ctypes.data, self.graph.search.ctypes.data
+        request[c.Q_HEADS], request[c.Q_ALLOCATIONS] = self._heads.ctypes.data, self._allocations.ctypes.data
         while True:
             request[c.Q_ENTRIES], request[c.Q_CAPACITY] = self._entries.ctypes.data, len(self._entries)
             if self._absorb(request.ctypes.data) == 0:
                 return
-            self._entries = np.concatenate((self._entries, np.zeros_like(self._entries)))
+            self._entries = _with_room(self._entries, len(self._entries) + 1)
+
+    def snapshots(self, crew: int) -> Words:
+        """Snapshots of a crew that accesses name, rising."""
+        return np.unique(self._entries[self._of(crew), w.ACCESS_SNAPSHOT])
+
+    def rename_snapshots(self, crew: int, old: Words, new: Words) -> None:
+        """Let the accesses of a crew name snapshots ``new`` instead of ``old`` (rising)."""
+        chosen = self._of(crew)
+        self._entries[chosen, w.ACCESS_SNAPSHOT] = new[np.searchsorted(old, self._entries[chosen, w.ACCESS_SNAPSHOT])]
+
+    def _of(self, crew: int) -> Words:
+        used = self._entries[: self.entries]
+        return np.flatnonzero((used[:, c.E_CREW] == crew) & (used[:, w.ACCESS_SNAPSHOT] >= 0))
 
 
-__all__ = ["AccessTable", "OrderGraph", "w"]
+def seat_of(node: int, seat: int, program: int) -> Words:
+    """Seats of one block that waits for no other: ``int64[1, SEAT_WORDS]``."""
+    row = np.zeros((1, c.SEAT_WORDS), np.int64)
+    row[0, [c.S_NODE, c.S_SEAT, c.S_PROGRAM]] = node, seat, program
+    row[0, c.S_CREW] = row[0, c.S_CREW_INDEX] = -1
+    return row
+
+
+__all__ = ["AccessTable", "OrderGraph", "seat_of", "w"]

@@ -48,7 +48,7 @@ class _Access:
 
     @property
     def block(self) -> tuple[int, int, int]:
-        return self.watch.blocks.get(self.seat, (0, 0, 0))
+        return int(self.entry[c.E_BLOCK]), int(self.entry[c.E_LANE]), int(self.entry[c.E_CORE])
 
     @property
     def box(self) -> Words:

@@ -57,7 +57,7 @@ class RankLog:
 
 def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
     """Everything the launch did with windows and signals."""
-    events = np.concatenate(watch.rank_events) if watch.rank_events else np.zeros((0, EVENT_WORDS + 1), np.int64)
+    events = watch.rank_accesses.events()
     places: list[Place] = []
     numbers: dict[tuple[int, int], int] = {}
     rows = np.zeros((len(events), EVENT_WORDS), np.int64)
@@ -68,7 +68,7 @@ def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
             places.append(_place(watch, program, index))
         row[:3], row[EV_PLACE], row[EV_BOX:] = event[:3], numbers[program, index], event[5:]
     nodes = sorted({int(node) for node in rows[:, EV_NODE]})
-    before = tuple((a, b) for a in nodes for b in nodes if a < b and watch.graph.reaches(a, b))
+    before = tuple((a, b) for b in nodes for a in sorted(watch.graph.ancestors(b).intersection(nodes)))
     return RankLog(rows, tuple(places), before, tuple(windows))
 
 

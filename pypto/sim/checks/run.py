@@ -71,6 +71,11 @@ class Report:
         """What the launch did with windows and signals; ``None`` when it has none."""
         return rank_log(self.watch, self._windows) if self.watch is not None and self._windows else None
 
+    def close(self) -> None:
+        """Everything has been reported."""
+        if self.watch is not None:
+            self.watch.close()
+
     def _on_program(self, program: TileProgram, number: int) -> None:
         if self.checks.kinds & {"precision", "shape-contract"}:
             self._static += contract_findings(program, self.platform)
@@ -82,6 +87,7 @@ class Report:
             found = failure_findings(failure)
         found = chain(found, left_behind_findings(left))
         if self.watch is not None:
+            self.watch.finish()
             late = () if failure is not None else value_findings(self.watch)
             found = chain(found, self._static, race_findings(self.watch), late, direction_findings(self.watch))
         self.findings = tuple(f for f in found if f.kind in self.checks.kinds)
@@ -98,6 +104,14 @@ def execute_checked(
 ) -> Execution:
     """One execution of ``program`` by ``run``; raises ``CheckError`` for findings unless they are collected."""
     report = Report(program, platform, checks)
+    try:
+        return _execute(report, run)
+    finally:
+        report.close()
+
+
+def _execute(report: Report, run: Callable[[Report], Execution]) -> Execution:
+    checks = report.checks
     try:
         done = run(report)
     except ExecutionError as failure:

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from typing import Final
 
+from pypto.sim import crosscore
 from pypto.sim.checks.boxes import BOX_WORDS
 
+QUEUES: Final = 2 * crosscore.CHANNELS * 2  # of a cluster, by direction, channel and lane
+
 # state of one core, int64[STATE_WORDS]; its address is the WATCH word of the frame
-NODE: Final = 0  # node of the order graph that runs
+# of the block that runs; START words that are set together when it begins
+NODE: Final = 0  # node of the order graph
 SEAT: Final = 1  # number of the block on its core, unique in a launch
-CREW_INDEX: Final = 2  # position among the cores that wait for each other, or -1
-CREW_SIZE: Final = 3
-CLOCK: Final = 4  # address of the core's vector clock, int64[CREW_SIZE]
-SHARED_CLOCKS: Final = 5  # address of the clocks of queues, events and barriers (int64[slots, CREW_SIZE])
-CLUSTER: Final = 6  # number of the block's cluster in its crew
-TICK: Final = 7  # grows whenever the clock changes
-LOG: Final = 8  # address of the access log
-LOG_USED: Final = 9
-LOG_CAPACITY: Final = 10
-FACTS: Final = 11  # address of int64[instructions, FACT_WORDS]
-CODE: Final = 12  # address of the program's code
-PROGRAM: Final = 13  # number of the program
-ASKED: Final = 14  # bits below
-SPACES: Final = 15  # address of int64[16, 2]: the map (shadow.py) of every memory space
-POISON: Final = 16  # byte that undefined memory holds
-LAUNCH: Final = 17  # address of the launch's words
-FENCES: Final = 18  # fences passed
-SNAPSHOTS: Final = 19  # address of int64[SNAPSHOT_CAPACITY, CREW_SIZE]
-SNAPSHOT: Final = 20  # row that holds the current clock
-TASK: Final = 21  # task number, -1 for the orchestration
-LANES: Final = 22  # vector lanes of the task: with two, stores get a checksum
-FRAME: Final = 23  # address of the frame
+SEAT_ROW: Final = 2  # row of the seats (conflicts.py) that accesses name
+CREW_INDEX: Final = 3  # position among the cores that wait for each other, or -1
+CREW_SIZE: Final = 4
+FENCES: Final = 5  # fences passed
+SNAPSHOT: Final = 6  # row of the crew's snapshots that holds the current clock
+LANES: Final = 7  # vector lanes of the task: with two, stores get a checksum
+START_WORDS: Final = 8
+CLOCK: Final = 8  # address of the core's vector clock, int64[CREW_SIZE]
+SHARED_CLOCKS: Final = 9  # address of the clocks of queues, events and barriers (int64[places, CREW_SIZE])
+CLUSTER: Final = 10  # number of the block's cluster in its crew
+TICK: Final = 11  # not 0: the clock has changed since the last snapshot
+CREW: Final = 12  # address of the words of the crew
+# of the core and its program
+FACTS: Final = 14  # address of int64[instructions, FACT_WORDS]
+CODE: Final = 15  # address of the program's code
+PROGRAM: Final = 16  # number of the program
+ASKED: Final = 17  # bits below
+SPACES: Final = 18  # address of int64[16, 2]: the map (shadow.py) of every memory space
+POISON: Final = 19  # byte that undefined memory holds
+LAUNCH: Final = 20  # address of the launch's words
+FRAME: Final = 21  # address of the frame
+HANDLERS: Final = 22  # address of int64[rules]: the compiled rule (rules/table.py), or 0
+SCRATCH: Final = 23  # address of SCRATCH_BYTES that a rule may use
 INSTRUCTION: Final = 24  # of the call that a rule is asked about
-HANDLERS: Final = 25  # address of int64[rules]: the compiled rule (rules/table.py), or 0
-SCRATCH: Final = 26  # address of SCRATCH_BYTES that a rule may use
 STATE_WORDS: Final = 28
 SCRATCH_BYTES: Final = 1 << 16
+
+# words of a crew: cores that wait for each other
+CREW_SNAPSHOTS: Final = 0  # address of int64[capacity, CREW_SIZE]: clocks that logged accesses name
+CREW_USED: Final = 1
+CREW_CAPACITY: Final = 2
+CREW_PLACES: Final = 3  # clocks of one cluster
+CREW_QUEUES: Final = 4  # [queue]: clock of its first slot in the cluster; that of its frees follows the last slot
+CREW_WORDS: Final = CREW_QUEUES + QUEUES
 
 # bits of ASKED
 ORDER: Final = 1
@@ -49,6 +60,9 @@ ORIGINS: Final = 1  # address of int64[ORIGIN_CAPACITY, ORIGIN_WORDS]
 ORIGIN_COUNT: Final = 2
 EVENTS: Final = 3  # address of int64[EVENT_CAPACITY, ORIGIN_WORDS]: what is a finding at once
 EVENT_COUNT: Final = 4
+LOG: Final = 5  # address of int64[LOG_CAPACITY, ACCESS_WORDS], the accesses that have not been compared yet
+LOG_USED: Final = 6
+LOG_CAPACITY: Final = 7
 LAUNCH_WORDS: Final = 8
 
 # an allocation in global memory
@@ -104,16 +118,17 @@ INDEX_OUTSIDE: Final = 7
 ACCESS_KIND: Final = 0  # bits: 1 writes, 2 atomic, 4 through the scalar path
 ACCESS_ALLOCATION: Final = 1
 ACCESS_INSTRUCTION: Final = 2
-ACCESS_EPOCH: Final = 3
-ACCESS_SNAPSHOT: Final = 4
-ACCESS_ROOT: Final = 5  # parameter (operand symbol) the access goes through, -1: unknown
-ACCESS_SUM: Final = 6  # checksum of the bytes written, to tell equal stores of two lanes
-ACCESS_FENCES: Final = 7
-ACCESS_BOX: Final = 8
+ACCESS_SEAT: Final = 3  # row of the seats (conflicts.py): the block that made it
+ACCESS_EPOCH: Final = 4
+ACCESS_SNAPSHOT: Final = 5
+ACCESS_ROOT: Final = 6  # parameter (operand symbol) the access goes through, -1: unknown
+ACCESS_SUM: Final = 7  # checksum of the bytes written, to tell equal stores of two lanes
+ACCESS_FENCES: Final = 8
+ACCESS_BOX: Final = 9
 ACCESS_WORDS: Final = ACCESS_BOX + BOX_WORDS
 LOG_ROWS: Final = 8192
 LOG_RESERVE: Final = 4096  # rows one instruction may add
-SNAPSHOT_CAPACITY: Final = 1024
+SNAPSHOT_RESERVE: Final = 4  # snapshots one instruction may add
 WRITES, ATOMIC, BY_SCALAR = 1, 2, 4
 NOTIFIES, WAITED = 8, 16  # signals, whose box holds cell, rank or value, amount or threshold, operation
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pypto.language as pl
 from pypto.sim.checks import words as w
-from pypto.sim.checks.order import AccessTable, OrderGraph
+from pypto.sim.checks.order import AccessTable, OrderGraph, seat_of
 
 READ, WRITE, ADD = 0, w.WRITES, w.WRITES | w.ATOMIC
 
@@ -50,10 +50,10 @@ def verdict(accesses, edges, schedule) -> bool:
     for node in range(len(accesses)):
         graph.add(edges[node])
     table = AccessTable(graph)
-    table.add_allocation(0)
+    table.add_allocation(0, 4096)
     for node in schedule:
         for number, one in enumerate(accesses[node]):
-            table.take(access(*one, 100 * node + number), node=node, seat=node, program=0)
+            table.take(access(*one, 100 * node + number), seat_of(node, node, 0))
     return len(table.findings) > 0
 
 
@@ -106,10 +106,10 @@ def test_the_verdict_on_a_refilled_buffer_is_the_same_for_1000_schedules():
 def test_the_table_is_bounded_by_the_buffer_and_not_by_its_uses():
     graph = OrderGraph()
     table = AccessTable(graph)
-    table.add_allocation(0)
+    table.add_allocation(0, 4096)
     for trip in range(2000):
         node = graph.add([trip - 1] if trip else [])
-        table.take(access(WRITE if trip % 2 else READ, 64 * (trip // 2 % 4), 64), node=node, seat=node, program=0)
+        table.take(access(WRITE if trip % 2 else READ, 64 * (trip // 2 % 4), 64), seat_of(node, node, 0))
     assert table.entries <= 16 and len(table.findings) == 0
 
 

@@ -86,5 +86,5 @@ def follow_signal(state, frame, code, pc):
     row = begin_access(state, kind, 0, frame[op.ARGUMENTS], frame[op.ARGUMENTS + 1], code[pc + 2], -1)
     box = as_pointer(row + 8 * w.ACCESS_BOX)
     box[2], box[3] = frame[op.ARGUMENTS + 2], frame[op.ARGUMENTS + 3]
-    state[w.LOG_USED] += 1
+    as_pointer(state[w.LAUNCH])[w.LOG_USED] += 1
     state[w.FENCES] += 1

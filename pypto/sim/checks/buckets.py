@@ -1,0 +1,67 @@
+"""Where the accesses of an allocation are kept, so that a new one meets only those that lie near it.
+
+An allocation is divided into buckets on several levels; those of a level are eight times as large as those of the one
+below. An access is kept on the lowest level whose buckets are at least as long as it is, in the bucket it begins in. So
+everything that may overlap a range begins, on every level, in the range or one bucket before it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pypto.sim.kernels.compilation import kernel_code
+from pypto.sim.recording import Words
+
+_FIRST_SHIFT: Final = 12  # buckets of the lowest level: 4096 bytes
+_LEVEL_SHIFT: Final = 3
+LEVELS: Final = 8
+# a row of the allocations: bytes, first bucket of every level, accesses kept on every level
+_BYTES: Final = 0
+_FIRST: Final = 1
+COUNT: Final = _FIRST + LEVELS
+ROW_WORDS: Final = COUNT + LEVELS
+
+
+@kernel_code
+def _bucket(row, level, at):
+    """Bucket of byte ``at``, as a number on its level; what lies outside the allocation counts as its end."""
+    return max(0, min(at, row[_BYTES])) >> (_FIRST_SHIFT + _LEVEL_SHIFT * level)
+
+
+@kernel_code
+def level_of(low, high):
+    """Level on which an access of the bytes [low, high) is kept."""
+    level = 0
+    while level < LEVELS - 1 and high - low > 1 << (_FIRST_SHIFT + _LEVEL_SHIFT * level):
+        level += 1
+    return level
+
+
+@kernel_code
+def bucket_of(row, level, low):
+    """Number of the bucket, among all, of an access that begins at byte ``low``."""
+    return row[_FIRST + level] + _bucket(row, level, low)
+
+
+@kernel_code
+def first_bucket(row, level, low):
+    """First bucket of a level that may hold what overlaps a range from byte ``low`` on."""
+    return row[_FIRST + level] + max(_bucket(row, level, low) - 1, 0) * (0 if level == LEVELS - 1 else 1)
+
+
+@kernel_code
+def last_bucket(row, level, high):
+    """Last bucket of a level that may hold what overlaps a range up to byte ``high``."""
+    return row[_FIRST + level] + _bucket(row, level, row[_BYTES] if level == LEVELS - 1 else high - 1)
+
+
+def allocation_row(size: int, first: int) -> tuple[Words, int]:
+    """(row of an allocation of ``size`` bytes whose buckets begin with number ``first``, its number of buckets)."""
+    row, at = np.zeros(ROW_WORDS, np.int64), first
+    row[_BYTES] = size
+    for level in range(LEVELS):
+        row[_FIRST + level] = at
+        at += (size >> (_FIRST_SHIFT + _LEVEL_SHIFT * level)) + 1
+    return row, at - first
