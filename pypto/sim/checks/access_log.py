@@ -24,12 +24,11 @@ class Seated(Protocol):
 class AccessLog:
     """Rows of all cores in the order in which they were made; ``take(rows, seats)`` gets them when there are enough."""
 
-    def __init__(self, launch: Words, buffers: LaunchBuffers, take: Callable[[Words, Words], None]) -> None:
-        self._rows, self._seats = buffers.log, buffers.seats
+    def __init__(self, buffers: LaunchBuffers, take: Callable[[Words, Words], None]) -> None:
+        self._rows, self._seats, self._launch = buffers.log, buffers.seats, buffers.words
         self._seated = 0
         self._running: dict[int, Seated] = {}
-        self._launch, self._take = launch, take
-        launch[w.LOG], launch[w.LOG_USED], launch[w.LOG_CAPACITY] = self._rows.ctypes.data, 0, len(self._rows)
+        self._take = take
 
     def begin(self, core: Seated) -> None:
         """The accesses of ``core`` are of a new block, or of a new node of the order graph, from now on."""

@@ -17,11 +17,13 @@ from pypto.sim.recording import Words
 _FIRST_SHIFT: Final = 12  # buckets of the lowest level: 4096 bytes
 _LEVEL_SHIFT: Final = 3
 LEVELS: Final = 8
-# a row of the allocations: bytes, first bucket of every level, accesses kept on every level
+# a row of the allocations: bytes, first bucket of every level, accesses kept on every level, and which nodes write it
 _BYTES: Final = 0
 _FIRST: Final = 1
 COUNT: Final = _FIRST + LEVELS
-ROW_WORDS: Final = COUNT + LEVELS
+WRITERS: Final = COUNT + LEVELS  # nodes that were noted as its writers
+LAST_WRITER: Final = WRITERS + 1  # 1 + the node noted last
+ROW_WORDS: Final = WRITERS + 2
 
 
 @kernel_code

@@ -17,7 +17,17 @@ from typing import Any, Final
 
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import BASE, box_covers, box_end, boxes_overlap
-from pypto.sim.checks.buckets import COUNT, LEVELS, ROW_WORDS, bucket_of, first_bucket, last_bucket, level_of
+from pypto.sim.checks.buckets import (
+    COUNT,
+    LAST_WRITER,
+    LEVELS,
+    ROW_WORDS,
+    WRITERS,
+    bucket_of,
+    first_bucket,
+    last_bucket,
+    level_of,
+)
 from pypto.sim.checks.search import reaches
 from pypto.sim.entry import compiled_entry
 from pypto.sim.kernels.compilation import kernel_code
@@ -77,8 +87,13 @@ _READS_TRIED: Final = 16  # earlier reads of a bucket that a read may take the p
     Q_SEARCH,
     Q_FINDINGS,
     Q_FOUND,
-) = range(13)
-REQUEST_WORDS: Final = 13
+    Q_WRITERS,  # rows (allocation, node, program, instruction) of first writes
+    Q_WRITERS_USED,
+    Q_WRITERS_CAPACITY,
+) = range(16)
+REQUEST_WORDS: Final = 16
+WRITER_WORDS: Final = 4
+WRITERS_NOTED: Final = 64  # per allocation
 
 
 @kernel_code
@@ -201,12 +216,30 @@ def _meet(request, head, row, level, record, record_box, low, high, seat, tries)
 
 
 @kernel_code
+def _note_writer(request, row, record, seat):
+    at = as_pointer(request[Q_WRITERS] + 8 * WRITER_WORDS * request[Q_WRITERS_USED])
+    at[0], at[1], at[2], at[3] = (
+        record[w.ACCESS_ALLOCATION],
+        seat[S_NODE],
+        seat[S_PROGRAM],
+        record[w.ACCESS_INSTRUCTION],
+    )
+    request[Q_WRITERS_USED] += 1
+    row[WRITERS] += 1
+    row[LAST_WRITER] = 1 + seat[S_NODE]
+
+
+@kernel_code
 def _take(request, record_address):
     """Compare one access with those that lie near it, and keep it."""
     record, record_box = as_pointer(record_address), as_pointer(record_address + 8 * w.ACCESS_BOX)
     seat = as_pointer(request[Q_SEATS] + 8 * SEAT_WORDS * record[w.ACCESS_SEAT])
     row = as_pointer(request[Q_ALLOCATIONS] + 8 * ROW_WORDS * record[w.ACCESS_ALLOCATION])
     writes = record[w.ACCESS_KIND] & w.WRITES
+    if seat[S_NODE] < 0:
+        return
+    if writes and row[LAST_WRITER] != 1 + seat[S_NODE] and row[WRITERS] < WRITERS_NOTED:
+        _note_writer(request, row, record, seat)
     low, high = record_box[BASE], box_end(record_box)
     if record[w.ACCESS_KIND] & w.BY_SCALAR != 0:
         low, high = low // LINE_BYTES * LINE_BYTES, low // LINE_BYTES * LINE_BYTES + LINE_BYTES
@@ -234,7 +267,7 @@ def _take(request, record_address):
 def _absorb(request):
     """Take records until all are in the table or the table is full; Q_DONE says how far it got."""
     while request[Q_DONE] < request[Q_COUNT]:
-        if request[Q_FREE] >= request[Q_CAPACITY]:
+        if request[Q_FREE] >= request[Q_CAPACITY] or request[Q_WRITERS_USED] >= request[Q_WRITERS_CAPACITY]:
             return 1
         _take(request, request[Q_RECORDS] + 8 * w.ACCESS_WORDS * request[Q_DONE])
         request[Q_DONE] += 1

@@ -12,6 +12,7 @@ from pypto.sim import crosscore
 from pypto.sim import opcodes as op
 from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
+from pypto.sim.checks.buffers import LaunchBuffers
 from pypto.sim.checks.crews import Crew
 from pypto.sim.checks.shadow_memory import ShadowMemory
 from pypto.sim.memory import OnChipMemory, memory_view
@@ -28,20 +29,26 @@ _SHADOWS: Final[WeakKeyDictionary[OnChipMemory, dict[int, ShadowMemory]]] = Weak
 
 
 class CoreWatch:
-    """One core of a launch."""
+    """One core; it stays with its buffers and watches for one launch after the other."""
 
-    def __init__(self, launch: LaunchWatch) -> None:
-        self.launch = launch
+    launch: LaunchWatch
+
+    def __init__(self, buffers: LaunchBuffers) -> None:
         self.state = np.zeros(w.STATE_WORDS, np.int64)
-        self.spaces = np.zeros((16, 2), np.int64)
+        self._address: int = self.state.ctypes.data
+        self._spaces = np.zeros((16, 2), np.int64)
+        state = self.state
+        state[w.SPACES], state[w.LAUNCH] = self._spaces.ctypes.data, buffers.words.ctypes.data
+        state[w.HANDLERS], state[w.SCRATCH] = buffers.handlers.ctypes.data, buffers.scratch.ctypes.data
+
+    def begin(self, launch: LaunchWatch) -> None:
+        """``launch`` is watched from now on."""
+        self.launch = launch
         self.crew: Crew | None = None
         self._frame: Frame | None = None
         self._known: set[int] = set()
         self._place = (0, 0, 0)
-        state = self.state
-        state[w.SPACES], state[w.LAUNCH] = self.spaces.ctypes.data, launch.words.ctypes.data
-        state[w.HANDLERS], state[w.SCRATCH] = launch.handlers.ctypes.data, launch.scratch.ctypes.data
-        state[w.ASKED], state[w.POISON] = launch.asked, launch.checks.poison_byte
+        self.state[w.ASKED], self.state[w.POISON] = launch.asked, launch.checks.poison_byte
 
     def start(self, frame: Frame) -> None:
         """A block begins: its place in the order, the facts of its program, on-chip memory that holds nothing."""
@@ -55,7 +62,7 @@ class CoreWatch:
         self.crew = None
         self.state[: w.START_WORDS] = launch.running_node, launch.seats, 0, -1, 1, 0, -1, launch.lanes
         launch.seats += 1
-        words[op.OBSERVER], words[op.WATCH], words[op.SELF] = launch.observer, self.state.ctypes.data, frame.address
+        words[op.OBSERVER], words[op.WATCH], words[op.SELF] = launch.observer, self._address, frame.address
         if launch.orders:
             launch.log.begin(self)
         if launch.asked & w.UNDEFINED and (frame.program.clears or frame is not self._frame):
@@ -65,7 +72,7 @@ class CoreWatch:
     def _change(self, frame: Frame) -> None:
         number, facts = self.launch.program(frame.program)
         state = self.state
-        state[w.PROGRAM], state[w.FACTS], state[w.CODE] = number, facts.ctypes.data, frame.program.code.ctypes.data
+        state[w.PROGRAM], state[w.FACTS], state[w.CODE] = number, facts.address, facts.code_address
         state[w.FRAME] = frame.address
 
     def seat(self, row: Words) -> None:
@@ -92,7 +99,7 @@ class CoreWatch:
             if space not in self._known:
                 self._known.add(space)
                 shadow.fill(0, shadow.size, w.UNWRITTEN)
-            self.spaces[space] = shadow.map
+            self._spaces[space] = shadow.map
             if frame.program.clears:
                 shadow.fill(0, size, w.UNWRITTEN)
                 memory_view(base, size)[:] = self.launch.checks.poison_byte

@@ -93,6 +93,8 @@ class Facts:
 
     words: Words
     rules: frozenset[int]
+    address: int  # of the words
+    code_address: int  # of the program's code
 
 
 _KNOWN: Final[WeakKeyDictionary[TileProgram, Facts]] = WeakKeyDictionary()
@@ -102,7 +104,9 @@ def instruction_facts(program: TileProgram) -> Facts:
     """The facts about a program."""
     if program not in _KNOWN:
         words = _work_out(program)
-        _KNOWN[program] = Facts(words, frozenset(words[:, w.FACT_RULE].tolist()))
+        _KNOWN[program] = Facts(
+            words, frozenset(words[:, w.FACT_RULE].tolist()), words.ctypes.data, program.code.ctypes.data
+        )
     return _KNOWN[program]
 
 

@@ -26,31 +26,41 @@ class OrderGraph:
     """Nodes are tasks, empty tasks and accesses of the orchestration, in the order in which they were submitted."""
 
     def __init__(self) -> None:
-        self.count = 0
         self.search = np.zeros(g.SEARCH_WORDS, np.int64)
-        self.search[g.G_NODE] = -1
+        self.search_address: int = self.search.ctypes.data
         self._starts, self._edges = np.zeros(64, np.int64), np.zeros(64, np.int64)
         self._marks, self._pending = np.zeros(64, np.int64), np.zeros(64, np.int64)
         self._point()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all nodes."""
+        self.count = self._used = 0
+        self.search[g.G_NODE] = -1
 
     def add(self, before: Iterable[int]) -> int:
         """A node that starts when the nodes ``before`` have ended."""
         node, edges = self.count, set(before)
         self.count += 1
-        start = int(self._starts[node])
+        start = self._used
         if node + 2 > len(self._starts) or start + len(edges) > len(self._edges):
             self._starts, self._edges = _with_room(self._starts, node + 2), _with_room(self._edges, start + len(edges))
             self._marks, self._pending = _with_room(self._marks, node + 2), _with_room(self._pending, node + 2)
             self._point()
         if edges:
             self._edges[start : start + len(edges)] = tuple(edges)
-        self._starts[node + 1] = start + len(edges)
+        self._used = self._starts[node + 1] = start + len(edges)
         return node
 
     def _point(self) -> None:
         search = self.search
         search[g.G_STARTS], search[g.G_EDGES] = self._starts.ctypes.data, self._edges.ctypes.data
         search[g.G_MARKS], search[g.G_PENDING] = self._marks.ctypes.data, self._pending.ctypes.data
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything that grows."""
+        return sum(array.nbytes for array in (self._starts, self._edges, self._marks, self._pending))
 
     def ancestors(self, node: int) -> set[int]:
         """All nodes that have ended when ``node`` starts."""
@@ -71,18 +81,46 @@ class OrderGraph:
 class AccessTable:
     """Live accesses per allocation (conflicts.py) and the conflicts found so far."""
 
-    def __init__(self, graph: OrderGraph, findings: Words | None = None) -> None:
+    def __init__(self, graph: OrderGraph) -> None:
         self.graph = graph
         self._entries = np.zeros((256, c.ENTRY_WORDS), np.int64)
         self._allocations = np.zeros((64, ROW_WORDS), np.int64)
         self._heads = np.full((256, 2), -1, np.int64)
-        self._buckets = 0
-        room = c.FINDING_CAPACITY, c.FINDING_WORDS
-        self._findings = np.zeros(room, np.int64) if findings is None else findings
+        self._writers = np.zeros((64, c.WRITER_WORDS), np.int64)
+        self._findings = np.zeros((c.FINDING_CAPACITY, c.FINDING_WORDS), np.int64)
         self._request = np.zeros(c.REQUEST_WORDS, np.int64)
-        self._request[c.Q_UNUSED] = -1
-        self._request[c.Q_FINDINGS] = self._findings.ctypes.data
+        self._address: int = self._request.ctypes.data
+        self._request[c.Q_FINDINGS], self._request[c.Q_SEARCH] = self._findings.ctypes.data, graph.search_address
         self._absorb = c.absorb()
+        self._buckets = 0
+        self._point()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all allocations and accesses."""
+        self._heads[: self._buckets] = -1
+        self._buckets = 0
+        request = self._request
+        request[c.Q_UNUSED], request[c.Q_FREE], request[c.Q_FOUND], request[c.Q_WRITERS_USED] = -1, 0, 0, 0
+
+    def _point(self) -> None:
+        request = self._request
+        request[c.Q_HEADS], request[c.Q_ALLOCATIONS] = self._heads.ctypes.data, self._allocations.ctypes.data
+        request[c.Q_ENTRIES], request[c.Q_CAPACITY] = self._entries.ctypes.data, len(self._entries)
+        request[c.Q_WRITERS], request[c.Q_WRITERS_CAPACITY] = self._writers.ctypes.data, len(self._writers)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything that grows."""
+        return sum(array.nbytes for array in (self._entries, self._allocations, self._heads, self._writers))
+
+    @property
+    def writers(self) -> dict[int, dict[int, tuple[int, int]]]:
+        """Allocation: node that wrote it: (program, instruction) of its first write. The first nodes are enough."""
+        found: dict[int, dict[int, tuple[int, int]]] = {}
+        for allocation, node, *place in self._writers[: int(self._request[c.Q_WRITERS_USED])].tolist():
+            found.setdefault(allocation, {}).setdefault(node, (place[0], place[1]))
+        return found
 
     @property
     def entries(self) -> int:
@@ -96,13 +134,16 @@ class AccessTable:
 
     def add_allocation(self, number: int, size: int) -> None:
         """Accesses of allocation ``number`` of ``size`` bytes are going to be compared."""
-        self._allocations = _with_room(self._allocations, number + 1)
-        self._allocations[number], buckets = allocation_row(size, self._buckets)
+        row, buckets = allocation_row(size, self._buckets)
         self._buckets += buckets
-        if self._buckets > len(self._heads):
-            grown = np.full((max(self._buckets, 2 * len(self._heads)), 2), -1, np.int64)
-            grown[: len(self._heads)] = self._heads
-            self._heads = grown
+        if number >= len(self._allocations) or self._buckets > len(self._heads):
+            self._allocations = _with_room(self._allocations, number + 1)
+            if self._buckets > len(self._heads):
+                grown = np.full((max(self._buckets, 2 * len(self._heads)), 2), -1, np.int64)
+                grown[: len(self._heads)] = self._heads
+                self._heads = grown
+            self._point()
+        self._allocations[number] = row
 
     def take(self, records: Words, seats: Words) -> None:
         """Compare the accesses ``records`` (int64[n, ACCESS_WORDS]) with all that matter, and keep them.
@@ -111,13 +152,13 @@ class AccessTable:
         """
         request = self._request
         request[c.Q_RECORDS], request[c.Q_COUNT], request[c.Q_DONE] = records.ctypes.data, len(records), 0
-        request[c.Q_SEATS], request[c.Q_SEARCH] = seats.ctypes.data, self.graph.search.ctypes.data
-        request[c.Q_HEADS], request[c.Q_ALLOCATIONS] = self._heads.ctypes.data, self._allocations.ctypes.data
-        while True:
-            request[c.Q_ENTRIES], request[c.Q_CAPACITY] = self._entries.ctypes.data, len(self._entries)
-            if self._absorb(request.ctypes.data) == 0:
-                return
-            self._entries = _with_room(self._entries, len(self._entries) + 1)
+        request[c.Q_SEATS] = seats.ctypes.data
+        while self._absorb(self._address) != 0:
+            if int(request[c.Q_FREE]) >= len(self._entries):
+                self._entries = _with_room(self._entries, len(self._entries) + 1)
+            else:
+                self._writers = _with_room(self._writers, len(self._writers) + 1)
+            self._point()
 
     def snapshots(self, crew: int) -> Words:
         """Snapshots of a crew that accesses name, rising."""

@@ -29,6 +29,11 @@ from pypto.sim.native import (
 )
 
 _FP32, _FP16, _BF16 = dtypes.FP32.code(), dtypes.FP16.code(), dtypes.BF16.code()
+_EXPONENTS_32: Final = 0x7F8000007F800000
+_EXPONENTS_FP16: Final = 0x7C007C007C007C00
+_EXPONENTS_BF16: Final = 0x7F807F807F807F80
+_SIGNS_32: Final = -0x7FFFFFFF80000000  # the signs of two elements, as a signed word
+_SIGNS_16: Final = -0x7FFF7FFF7FFF8000  # of four
 _SHIFT: Final = 5
 BLOCK: Final = 1 << _SHIFT  # bytes per flag
 
@@ -193,15 +198,24 @@ def finiteness(address, dtype):
 
 @kernel_code
 def is_finite_run(address, count, dtype):
-    """Whether ``count`` elements are finite: the largest of their bits without the sign is below infinity."""
-    largest = 0
-    if dtype == _FP32:
-        for k in range(count):
-            largest = max(largest, load_int32(address + 4 * k) & 0x7FFFFFFF)
-        return largest < 0x7F800000
-    for k in range(count):
-        largest = max(largest, load_int16(address + 2 * k) & 0x7FFF)
-    return largest < (0x7C00 if dtype == _FP16 else 0x7F80)
+    """Whether ``count`` elements are finite.
+
+    Adding the lowest bit of the exponent to an exponent of all ones carries into the sign; that is done to all elements
+    of a word at once.
+    """
+    exponent, sign, size = _EXPONENTS_32, _SIGNS_32, 4
+    if dtype == _FP16:
+        exponent, sign, size = _EXPONENTS_FP16, _SIGNS_16, 2
+    elif dtype == _BF16:
+        exponent, sign, size = _EXPONENTS_BF16, _SIGNS_16, 2
+    lowest = exponent & ~(exponent << 1)
+    found, words = 0, count * size >> 3
+    for k in range(words):
+        found |= (load_word(address + 8 * k) & exponent) + lowest
+    for k in range(8 * words // size, count):
+        if finiteness(address + size * k, dtype) != 0:
+            return False
+    return found & sign == 0
 
 
 @kernel_code

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from pypto.sim import layout
-from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
 from pypto.sim.checks.access_log import AccessLog
-from pypto.sim.checks.buffers import LaunchBuffers, give_back, take_buffers
+from pypto.sim.checks.buffers import give_back, take_buffers
 from pypto.sim.checks.coherence import MixedStores
 from pypto.sim.checks.core_watch import CoreWatch
 from pypto.sim.checks.crews import Crew
-from pypto.sim.checks.facts import instruction_facts
+from pypto.sim.checks.facts import Facts, instruction_facts
 from pypto.sim.checks.observer import observer
-from pypto.sim.checks.order import AccessTable, OrderGraph, seat_of
+from pypto.sim.checks.order import seat_of
 from pypto.sim.checks.rank_accesses import RankAccesses
-from pypto.sim.checks.rules.table import fill_handlers, new_handlers
+from pypto.sim.checks.rules.table import handlers_of
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.shadow_memory import ShadowMemory
 from pypto.sim.dependencies import INPUT
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pypto.sim.tasks import TaskPlan
 
 ORCHESTRATION: Final = -1
-_WRITERS_NAMED: Final = 64  # nodes per allocation that a report may name as its writers
 _CREWS_WAITING: Final = 4  # crews whose clocks are kept until their accesses are compared
 
 
@@ -70,8 +68,6 @@ class LaunchWatch:
         self.nodes: list[Node] = []
         self.memories: list[list[Memory]] = []
         self.shadows: list[ShadowMemory | None] = []
-        self.writers: dict[int, dict[int, tuple[int, int]]] = {}
-        """Allocation: node that wrote it: (program, instruction) of its first write. The first nodes are enough."""
         self.undefined_predicates: list[tuple[int, int, int]] = []
         """(allocation, byte, node) of predicates that nobody has written."""
         self.node_of_task: dict[int, int] = {}
@@ -79,27 +75,24 @@ class LaunchWatch:
         self.seats = 0
         self.on_program: Callable[[TileProgram, int], None] | None = None
         self.observer: int = observer().address
-        self.handlers = new_handlers()
         self._written: dict[TaskPlan, Words] = {}
-        self._facts: dict[TileProgram, tuple[int, Words]] = {}
+        self._facts: dict[TileProgram, tuple[int, Facts]] = {}
         self._last_access = -1
         self._windows: set[int] = set()
         self._crews: list[Crew] = []
         self._crew_count = 0
-        self._use(take_buffers())
-
-    def _use(self, buffers: LaunchBuffers) -> None:
-        self._buffers = buffers
-        self.origins, self.events, self.scratch = buffers.origins, buffers.events, buffers.scratch
-        self.allocations = np.zeros((64, w.ALLOCATION_WORDS), np.int64)
-        self._written_by_many = np.zeros(64, np.bool_)
-        self.words = np.zeros(w.LAUNCH_WORDS, np.int64)
-        self.words[w.ORIGINS], self.words[w.EVENTS] = self.origins.ctypes.data, self.events.ctypes.data
-        self.words[w.ALLOCATIONS] = self.allocations.ctypes.data
-        self.graph = OrderGraph()
-        self.table = AccessTable(self.graph, buffers.findings)
-        self.log = AccessLog(self.words, buffers, self._compare)
+        self._buffers = buffers = take_buffers()
+        self.words, self.handlers = buffers.words, buffers.handlers
+        self.origins, self.events, self.allocations = buffers.origins, buffers.events, buffers.allocations
+        self.graph, self.table = buffers.graph, buffers.table
+        self.log = AccessLog(buffers, self._compare)
+        self._cores = iter(buffers.cores)
         self.mixed, self.rank_accesses = MixedStores(), RankAccesses()
+
+    @property
+    def writers(self) -> dict[int, dict[int, tuple[int, int]]]:
+        """Allocation: node that wrote it: (program, instruction) of its first write. The first nodes are enough."""
+        return self.table.writers
 
     @property
     def mixed_stores(self) -> list[tuple[int, int, Words, Words]]:
@@ -113,9 +106,7 @@ class LaunchWatch:
         first = min(memory.address for memory in memories)
         last = max(memory.address + memory.size for memory in memories)
         while number >= len(self.allocations):
-            self.allocations = np.concatenate((self.allocations, np.zeros_like(self.allocations)))
-            self._written_by_many = np.concatenate((self._written_by_many, np.zeros_like(self._written_by_many)))
-            self.words[w.ALLOCATIONS] = self.allocations.ctypes.data
+            self.allocations = self._buffers.grow_allocations()
         self.table.add_allocation(number, last - first)
         shadow: ShadowMemory | None = None
         window = any(memory.direction == "window" for memory in memories)
@@ -176,7 +167,6 @@ class LaunchWatch:
         """Rows of the access log go to the table, and to those who look for other things in them."""
         if self._windows:
             records = self.rank_accesses.without_signals(records, seats, self.allocations, self._windows)
-        self._note_writers(records, seats)
         self.mixed.take(records, seats, [int(core.state[w.SEAT]) for core in self.log.running])
         self.table.take(records, seats)
         running = {core.crew for core in self.log.running}
@@ -184,18 +174,6 @@ class LaunchWatch:
         for crew in self._crews:
             if crew.is_full:
                 self._forget_snapshots(crew)
-
-    def _note_writers(self, records: Words, seats: Words) -> None:
-        is_new = (records[:, w.ACCESS_KIND] & w.WRITES != 0) & ~self._written_by_many[records[:, w.ACCESS_ALLOCATION]]
-        writes = records[is_new]
-        nodes = seats[writes[:, w.ACCESS_SEAT], c.S_NODE]
-        _, firsts = np.unique(writes[:, w.ACCESS_ALLOCATION] << 40 | nodes, return_index=True)
-        for at in np.sort(firsts).tolist():
-            allocation = int(writes[at, w.ACCESS_ALLOCATION])
-            program = int(seats[writes[at, w.ACCESS_SEAT], c.S_PROGRAM])
-            known = self.writers.setdefault(allocation, {})
-            known.setdefault(int(nodes[at]), (program, int(writes[at, w.ACCESS_INSTRUCTION])))
-            self._written_by_many[allocation] = len(known) >= _WRITERS_NAMED
 
     def _forget_snapshots(self, crew: Crew) -> None:
         """Keep the clocks that accesses in the table name, and no others."""
@@ -241,25 +219,30 @@ class LaunchWatch:
 
     def close(self) -> None:
         """Everything has been reported."""
-        give_back(self._buffers, int(self.words[w.ORIGIN_COUNT]))
+        give_back(self._buffers)
 
     # programs and cores
 
-    def program(self, program: TileProgram) -> tuple[int, Words]:
+    def program(self, program: TileProgram) -> tuple[int, Facts]:
         """(number, facts) of a program."""
         if program not in self._facts:
-            number = len(self.programs)
+            number, facts = len(self.programs), instruction_facts(program)
             self.programs.append(program)
-            facts = instruction_facts(program)
-            self._facts[program] = number, facts.words
-            fill_handlers(self.handlers, facts.rules, self.asked)
+            self._facts[program] = number, facts
+            np.maximum(self.handlers, handlers_of(facts.rules, self.asked), out=self.handlers)
             if self.on_program is not None:
                 self.on_program(program, number)
         return self._facts[program]
 
     def new_core(self) -> CoreWatch:
         """A watch for one core."""
-        return CoreWatch(self)
+        watch = next(self._cores, None)
+        if watch is None:
+            watch = CoreWatch(self._buffers)
+            self._buffers.cores.append(watch)
+            self._cores = iter(())
+        watch.begin(self)
+        return watch
 
     def defines(self, allocation: int, low: int, high: int) -> bool:
         """Whether bytes [low, high) of an allocation hold defined values."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -43,18 +43,15 @@ _ALSO: Final = {w.GATHER: w.BOUNDS, w.FETCH: w.ORDER, w.SPREAD: w.ORDER}
 RULES: Final = w.SELECT + 1
 
 
-def fill_handlers(handlers: Words, rules: Iterable[int], asked: int) -> None:
-    """Put the addresses of the compiled ``rules`` into ``handlers`` (int64[RULES]); 0 stays where nothing is asked."""
-    wanted = [
-        rule
-        for rule in rules
-        if rule != w.NOTHING and handlers[rule] == 0 and asked & (w.UNDEFINED | _ALSO.get(rule, 0))
-    ]
-    if not wanted:
-        return
+@cache
+def handlers_of(rules: frozenset[int], asked: int) -> Words:
+    """Addresses of the compiled ``rules``, ``int64[RULES]``; 0 for others and where nothing is ``asked`` of a rule."""
+    handlers = new_handlers()
+    wanted = [r for r in sorted(rules) if r != w.NOTHING and asked & (w.UNDEFINED | _ALSO.get(r, 0))]
     with Progress(len({_MODULES.get(rule, _ELEMENTS) for rule in wanted})) as progress:
         for rule in wanted:
             handlers[rule] = _compiled(_MODULES.get(rule, _ELEMENTS), progress).address
+    return handlers
 
 
 def new_handlers() -> Words:
