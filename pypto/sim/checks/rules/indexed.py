@@ -22,19 +22,38 @@ from pypto.sim.checks.rules.tile import (
 )
 from pypto.sim.checks.shadow import is_undefined, new_event, stronger
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_int8, load_int32
+from pypto.sim.native import as_pointer, load_int16, load_int32
 
 _INT16, _UINT16 = dtypes.INT16.code(), dtypes.UINT16.code()
 
 
 @kernel_code
+def _is_short(tile):
+    dtype = dtype_of(tile)
+    return dtype == _INT16 or dtype == _UINT16
+
+
+@kernel_code
 def _index(tile, i, j):
     """Element of an index tile."""
-    dtype, at = dtype_of(tile), address_of(tile, i, 0)
-    if dtype == _INT16 or dtype == _UINT16:
-        low = load_int8(at + 2 * j) & 0xFF
-        return low | load_int8(at + 2 * j + 1) << 8
-    return load_int32(at + 4 * j)
+    at = address_of(tile, i, j)
+    return load_int16(at) & 0xFFFF if _is_short(tile) else load_int32(at)
+
+
+@kernel_code
+def _all_inside(tile, rows, cols, limit):
+    """Whether all indices of a tile are in 0..limit-1: neither they nor what is left to the last one is negative."""
+    found = 0
+    for i in range(rows):
+        at = address_of(tile, i, 0)
+        if _is_short(tile):
+            for j in range(cols):
+                found |= limit - 1 - (load_int16(at + 2 * j) & 0xFFFF)
+        else:
+            for j in range(cols):
+                index = load_int32(at + 4 * j)
+                found |= index | limit - 1 - index
+    return found >= 0
 
 
 @kernel_code
@@ -62,6 +81,8 @@ def follow_gather(state, args, fact):
     )
     if follows and defined:
         set_part(state, target, rows, width, 0)
+    if defined and _all_inside(index, rows, width, limit):
+        return
     for i in range(rows):
         for j in range(width):
             at, code = _index(index, i, j), 0
