@@ -169,6 +169,7 @@ FIXPIPE = Fixpipe(
     gm_rate=C(118, "B/cycle", "PyPTO L0 model (4.2)", "F"),
     gm_odd=C(2.6, "cycles/row", "PyPTO L0 model (4.2)", "F"),
     unit_flag_bytes=C(512, "bytes", "asc-devkit guide (4.2)", "V"),
+    unit_flag=C(0, "switch", "a mode kernels choose (4.2; G2 case 8); whether PyPTO's do is not published", "G"),
 )
 
 _MMAD = "asc-devkit mmad test; pto-isa (5.1)"

@@ -166,6 +166,7 @@ FIXPIPE = Fixpipe(
     gm_rate=C(75, "B/cycle", "asc-devkit GEMM: 256x256 to half in 1720-1830 cycles (4.2, 14.8)", "D"),
     gm_odd=C(0.26, "cycles/row", "PyPTO L0 model (4.2)", "F"),
     unit_flag_bytes=C(512, "bytes", "asc-devkit guide (4.2)", "V"),
+    unit_flag=C(0, "switch", "a mode kernels choose (4.2; G2 case 8); whether PyPTO's do is not published", "G"),
 )
 
 _MMAD = "asc-devkit mmad test; pto-isa (5.1)"

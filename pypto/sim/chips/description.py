@@ -120,6 +120,7 @@ class Fixpipe:
     gm_rate: Constant                 # bytes per cycle
     gm_odd: Constant                  # cycles per row and odd factor of its blocks, less one
     unit_flag_bytes: Constant         # accumulator granule handed from the cube while it still runs
+    unit_flag: Constant               # 1: kernels drain granule by granule, 0: when the last multiply is over
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ PATH: Final = 11
 ISSUE: Final = 12
 ROW: Final = 13
 MAX_REPEATS: Final = 14
-COST_COLUMNS: Final = 15
+UNIT_FLAG: Final = 15  # bytes of the accumulator that the cube hands over while it still runs, 0: the whole tile
+COST_COLUMNS: Final = 16
 
 # paths to global memory
 PATH_GM_UB: Final = 0

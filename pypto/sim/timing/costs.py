@@ -111,6 +111,13 @@ def _fill(p: Row, instruction: _Instruction, chip: Chip) -> None:
         _RULES[instruction.cost](p, instruction, chip)
     elif instruction.row is not None:
         _vector(p, instruction, chip)
+    if instruction.pipe == c.FIX and instruction.source_space() == _ACC and _by_unit_flags(instruction, chip):
+        p[c.UNIT_FLAG] = chip.fixpipe.unit_flag_bytes.value
+
+
+def _by_unit_flags(instruction: _Instruction, chip: Chip) -> bool:
+    """The attribute ``unit_flag`` of an instruction says it; without one the chip does."""
+    return bool(instruction.attributes.get("unit_flag", chip.fixpipe.unit_flag.value))
 
 
 def _vector(p: Row, instruction: _Instruction, chip: Chip) -> None:

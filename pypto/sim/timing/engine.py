@@ -17,7 +17,7 @@ from . import words as x
 from .compiled import entry, kernel
 from .cycles import cycles
 from .events import FINISH, LOOP, ORCHESTRATE, REQUEST, pop, push
-from .pipes import end_transfer, kind_of, path_of, port_of, settle
+from .pipes import drained, end_transfer, kind_of, path_of, port_of, settle
 from .runtime import loop, notice_finish, orchestrate
 
 DONE, STUCK = 0, 1
@@ -71,7 +71,7 @@ def _request(m, f, cache, core, pipe, now):
     f[core + x.SECOND_BYTES + port] = from_l2
     m[core + x.BEGUN + port] = now
     m[core + x.ALONE + port] = max(np.int64(alone), m[row + x.WORK]) + m[row + x.FIXED]
-    m[core + x.FLOOR + port] = now + m[core + x.ALONE + port]
+    m[core + x.FLOOR + port] = max(now + m[core + x.ALONE + port], drained(m, row, m[core + x.ALONE + port]))
     if kind_of(m, row) == c.PREFETCH:
         end_transfer(m, core, pipe, now)
     elif from_hbm > 0:
@@ -221,6 +221,9 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
     m[row + x.WHAT] |= kind
     m[row + x.WORK] = memo[own, 5]
     m[row + x.TAIL] = np.int64(costs[own, c.TAIL] * cycle)
+    if costs[own, c.UNIT_FLAG] > 0 and not m[row + x.WHAT] & x.HAS_CROSS:
+        accumulator = 4 * trace[number, TRACE_VALID_ROWS] * trace[number, TRACE_VALID_COLS]
+        m[row + x.WHAT] |= max(np.int64(accumulator / costs[own, c.UNIT_FLAG]), 1) << x.GRANULE_SHIFT
     if kind == c.SCALAR_CODE:
         m[row + x.WHAT] |= x.ON_SCALAR
         m[row + x.FLAGS] = np.int64(np.rint(costs[own, c.OVERHEAD] * cycle))

@@ -123,6 +123,45 @@ def _operands(m, row):
 
 
 @kernel
+def _granules(m, row):
+    """Granules of an accumulator that is drained while the cube still fills it; 0 for every other row."""
+    return m[row + x.WHAT] >> x.GRANULE_SHIFT
+
+
+@kernel
+def _first_granule(m, row):
+    """As ``_operands``, for a drain by unit flags: it may begin with the first granule of the last multiply (4.2)."""
+    time, cause = 0, x.BY_ISSUE
+    for k in range(x.MAX_DEPS):
+        before = m[row + x.ROW_DEPS + k]
+        if before < 0:
+            break
+        end = m[before + x.END]
+        if end < 0:
+            return UNKNOWN, cause
+        if kind_of(m, before) == c.MMAD:
+            end -= m[before + x.WORK] - m[before + x.WORK] // _granules(m, row)
+        end += m[x.FLAG]
+        if end > time:
+            time, cause = end, before
+    return time, cause
+
+
+@kernel
+def drained(m, row, work):
+    """Earliest end of a drain that takes ``work`` alone: the last granule comes with the end of the multiply."""
+    granules, last = _granules(m, row), 0
+    if granules > 0:
+        for k in range(x.MAX_DEPS):
+            before = m[row + x.ROW_DEPS + k]
+            if before < 0:
+                break
+            if kind_of(m, before) == c.MMAD:
+                last = max(last, m[before + x.END] + m[x.FLAG] + work // granules)
+    return last
+
+
+@kernel
 def _arrive(m, core, row, time):
     """A barrier of all blocks: the time it opens, UNKNOWN while somebody is missing."""
     barrier = m[row + x.LINK]
@@ -213,7 +252,7 @@ def _issue(m, core):
 @kernel
 def _begin_row(m, core, pipe, row):
     """Start the row at the head of a pipe; False when it must wait."""
-    time, cause = _operands(m, row)
+    time, cause = _first_granule(m, row) if _granules(m, row) > 0 else _operands(m, row)
     if time < 0:
         return False
     if m[row + x.ISSUED] >= time:
@@ -237,6 +276,8 @@ def _begin_row(m, core, pipe, row):
         follows = m[core + x.LAST + pipe] >= 0 and time - free <= m[x.FLAG]
         work += m[x.CUBE_FOLLOW] if follows else m[x.CUBE_START]
         m[row + x.WORK] = work
+    if _granules(m, row) > 0:
+        work = m[row + x.WORK] = max(work, drained(m, row, work) - time)
     m[core + x.FREE + pipe] = time + work
     m[core + x.LAST + pipe] = row
     _end_row(m, core, row, time + work + m[row + x.TAIL])

@@ -54,6 +54,7 @@ BETWEEN_CORES: Final = 1 << 25      # moves a tile through lines of L2 that have
 HAS_CROSS: Final = 1 << 26          # LINK: list of rows of other cores to wait for, after their number
 AT_BARRIER: Final = 1 << 27         # LINK: barrier
 ON_SCALAR: Final = 1 << 28          # executed by the scalar unit, which waits for it
+GRANULE_SHIFT: Final = 32           # drain of an accumulator by unit flags: granules of its tile, 0 for none
 BYTE: Final = 255
 FLAGS: Final = FIXED                # scalar code in place of a vector instruction: what the vector pipe spends on flags
 # a transfer that has not begun

@@ -317,3 +317,35 @@ def test_rows_close_together_share_their_lines():
 
     scattered, dense = load(128, 128, 4096), load(128, 128, 256)
     assert scattered - dense == pytest.approx(128 * 8 - 128 * 256 / 512 * 8, abs=2)
+
+
+def accumulators(tiles, unit_flag):
+    """Tiles of 128 x 256 x 64 multiplied and drained, one accumulator for all."""
+    k = Kernel(core=AIC)
+    left, right = k.tile(128, 64, "fp16", "left"), k.tile(64, 256, "fp16", "right")
+    acc = k.tile(128, 256, "fp32", "acc")
+    for i in range(tiles):
+        for step in range(4):
+            k.matmul(acc, left, right, step == 0)
+        k.do("tstore", reads=[acc], report=(i * 131072, 128, 1024, 1024), valid=(128, 256), unit_flag=unit_flag)
+    return k
+
+
+def test_unit_flags_overlap_the_last_multiply_with_the_drain():
+    late, early = (kernel_ns(accumulators(8, flag)) / CYCLE_NS for flag in (0, 1))
+    hidden = (late - early) / 8
+    assert 0.8 * 521 < hidden < 521 + 56, "what is hidden is the last multiply but its first granule"
+    by_chip = kernel_ns(accumulators(8, 1), A2A3.replace(unit_flag=0)), kernel_ns(accumulators(8, 0))
+    assert by_chip[0] < by_chip[1], "the instruction decides before the chip"
+
+
+def test_a_drain_never_ends_before_the_multiply_it_follows():
+    k = Kernel(core=AIC)
+    left, right = k.tile(128, 512, "fp32", "left"), k.tile(512, 16, "fp32", "right")
+    acc = k.tile(128, 16, "fp32", "acc")
+    k.matmul(acc, left, right)
+    k.do("tstore", reads=[acc], report=(0, 128, 64, 64), valid=(128, 16), unit_flag=1)
+    steps = 8 * 1 * 512 / 4
+    assert kernel_ns(k) / CYCLE_NS > steps + A2A3.cube.start.value + A2A3.cube.drain.value
+    t = time_recording(one(k), A2A3)
+    assert sum(t.bottlenecks.values()) == pytest.approx(t.effective_ns, abs=2)
