@@ -223,7 +223,8 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
     m[row + x.TAIL] = np.int64(costs[own, c.TAIL] * cycle)
     if costs[own, c.UNIT_FLAG] > 0 and not m[row + x.WHAT] & x.HAS_CROSS:
         accumulator = 4 * trace[number, TRACE_VALID_ROWS] * trace[number, TRACE_VALID_COLS]
-        m[row + x.WHAT] |= max(np.int64(accumulator / costs[own, c.UNIT_FLAG]), 1) << x.GRANULE_SHIFT
+        granules = np.int64(accumulator / costs[own, c.UNIT_FLAG])
+        m[row + x.WHAT] |= (granules if granules > 1 else np.int64(1)) << x.GRANULE_SHIFT
     if kind == c.SCALAR_CODE:
         m[row + x.WHAT] |= x.ON_SCALAR
         m[row + x.FLAGS] = np.int64(np.rint(costs[own, c.OVERHEAD] * cycle))
