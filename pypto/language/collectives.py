@@ -22,6 +22,7 @@ from pypto.ir.operations import dims
 CHUNK_BYTES = 16 * 1024  # of a collective's accumulator (spec distributed 2.13.4)
 STAGE_BYTES = 32 * 1024  # of the staging tile of put and get
 ROW_ALIGNMENT = 32  # bytes of a tile row
+ROW_ELEMENTS = 16  # elements whose row is whole blocks in every dtype of a collective
 Expansion = tuple[Any, list[ir.Expr]]
 """An inline function and its arguments."""
 
@@ -178,7 +179,7 @@ def _ring_allreduce(size: int, nranks: int, chunk: int, granule: int, op: Reduce
     """
     combine, rounds = COMBINE[op], nranks - 1
     longest = -(-size // nranks) + granule
-    width = min(-(-longest // granule) * granule, chunk)
+    width = min(-(-longest // ROW_ELEMENTS) * ROW_ELEMENTS, chunk)
     parts = -(-longest // width)
     up = granule - 1
 

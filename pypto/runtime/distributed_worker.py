@@ -23,12 +23,15 @@ from pypto.runtime.distributed_programs import HostProgram, bind_sub_workers
 from pypto.runtime.distributed_run import Execution, RankCheckError
 from pypto.runtime.distributed_times import RunTimes
 from pypto.runtime.distributed_windows import Windows
-from pypto.runtime.placement import placement_error
+from pypto.runtime.placement import calling_line, placement_error
 from pypto.runtime.rank_checks import RunChecks, checks_of, effective
 from pypto.runtime.registration import CallableId, RegistrationHandle
 from pypto.runtime.run_config import RunConfig
+from pypto.runtime.run_placement import shared_in_flight, undispatched
 from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
 from pypto.runtime.worker_base import Worker
+from pypto.sim.checks.findings import Finding, PlacementError
+from pypto.sim.checks.forced import keep
 
 if TYPE_CHECKING:
     import torch
@@ -42,14 +45,18 @@ _WHERE: Final = "DistributedWorker"
 class DistributedRunHandle:
     """A run that was submitted; its result is ``None`` or the error it failed with, every time it is asked for."""
 
-    def __init__(self, thread: threading.Thread):
+    def __init__(self, thread: threading.Thread, slots: Sequence[Slot] = (), bound: Sequence[Any] = ()):
         self._thread = thread
+        self._uses = slots, bound
+        self._awaited = False
         self._error: BaseException | None = None
 
     @property
     def done(self) -> bool:
         """Whether the run is over."""
-        return not self._thread.is_alive()
+        over = not self._thread.is_alive()
+        self._awaited = self._awaited or over
+        return over
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for the run; ``TimeoutError`` when it takes longer than ``timeout`` seconds (it goes on)."""
@@ -58,6 +65,7 @@ class DistributedRunHandle:
         self._thread.join(timeout)
         if not self.done:
             raise TimeoutError(f"the run is still going on after {timeout:g} s")
+        self._awaited = True
 
     def result(self, timeout: float | None = None) -> None:
         """Wait for the run and raise what it failed with."""
@@ -178,17 +186,19 @@ class DistributedWorker(Worker):
         bound = self._bind(program, args)
         while len(self._pending) >= IN_FLIGHT:
             self._pending.popleft()._thread.join()
+        found = self._shared_in_flight(program, bound, config)
         previous = self._pending[-1] if self._pending else None
 
         def body() -> None:
             if previous is not None:
                 previous._thread.join()
             try:
-                self._run_bound(program, bound, config)
+                self._run_bound(program, bound, config, found)
             except BaseException as error:  # handed to whoever asks for the result
                 handle._error = error
 
-        handle = DistributedRunHandle(threading.Thread(target=body, name="pypto-run", daemon=True))
+        thread = threading.Thread(target=body, name="pypto-run", daemon=True)
+        handle = DistributedRunHandle(thread, program.slots, bound)
         self._pending.append(handle)
         handle._thread.start()
         return handle
@@ -215,7 +225,24 @@ class DistributedWorker(Worker):
             self._pending.popleft()._thread.join()
         self._run_bound(program, self._bind(program, args), config)
 
-    def _run_bound(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> None:
+    def _shared_in_flight(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> list[Finding]:
+        """Buffers that this run shares with one the caller has not waited for; raised unless findings are gathered."""
+        checks = self._checks_of(program, config)
+        if not checks.deep or "placement" not in checks.kinds:
+            return []
+        others = [handle._uses for handle in self._pending if not handle._awaited]
+        found = list(shared_in_flight(program.slots, bound, others, calling_line("submit")))
+        if found and checks.mode == "raise":
+            raise PlacementError(found)
+        return found
+
+    def _checks_of(self, program: HostProgram, config: RunConfig | None) -> Checks:
+        chosen = effective(config if config is not None else self._config, program.compiled)
+        return checks_of(chosen, self._crew.platform.clocked)
+
+    def _run_bound(
+        self, program: HostProgram, bound: list[Any], config: RunConfig | None, found: Sequence[Finding] = ()
+    ) -> None:
         if self._poisoned is not None:
             raise self._poisoned
         if self._crew.broken:
@@ -223,13 +250,15 @@ class DistributedWorker(Worker):
         with self._lock:
             self._runs += 1
             try:
-                self._run_once(program, bound, config if config is not None else self._config)
+                self._run_once(program, bound, config if config is not None else self._config, found)
             except Exception as error:
                 if self.persistent:
                     self._poisoned = error
                 raise
 
-    def _run_once(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> None:
+    def _run_once(
+        self, program: HostProgram, bound: list[Any], config: RunConfig | None, found: Sequence[Finding]
+    ) -> None:
         if config is not None and config.any_dfx_enabled():
             clear_diagnostics(program.compiled.output_dir)
         times = self._times.begin()
@@ -239,13 +268,19 @@ class DistributedWorker(Worker):
         config = effective(config, program.compiled)
         checks = checks_of(config, self._crew.platform.clocked)
         done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
-        self._check(program, run.tasks, done, checks)
+        if checks.deep and "placement" in checks.kinds:
+            found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
+        self._check(program, run.tasks, done, checks, found)
         times.finish(run.tasks, done, self._runs)
 
-    def _check(self, program: HostProgram, tasks: Sequence[Any], done: Mapping[int, Any], checks: Checks) -> None:
+    def _check(
+        self, program: HostProgram, tasks: Sequence[Any], done: Mapping[int, Any], checks: Checks,
+        early: Sequence[Finding],
+    ) -> None:  # fmt: skip
         """What the checks found on the ranks and between them."""
         cells = self._cells if self._windows.kept else {}
-        found = RunChecks(checks, cells).findings(tasks, done)
+        found = (*early, *RunChecks(checks, cells).findings(tasks, done))
+        keep(tuple(early))
         program.compiled.last_findings = list(found)
         if found and checks.mode == "raise":
             raise RankCheckError(found)

@@ -17,15 +17,16 @@ def placement_error(message: str, tensor: str, repair: str, *, task: str = "", p
     ``place`` is ``file:line`` of the dispatch; without it the error names the line that launched.
     """
     file, _, line = place.rpartition(":")
-    where = (Location(file, int(line), f"dispatch of '{task}'"),) if line.isdigit() else _caller(tensor)
-    return PlacementError([Finding("placement", message, tensor, (task,) if task else (), where, None, (), repair)])
+    if line.isdigit():
+        where = Location(file, int(line), f"dispatch of '{task}'")
+    else:
+        where = calling_line(f"launch with '{tensor}'")
+    return PlacementError([Finding("placement", message, tensor, (task,) if task else (), (where,), None, (), repair)])
 
 
-def _caller(tensor: str) -> tuple[Location, ...]:
+def calling_line(what: str) -> Location:
     """The line outside the package that made the launch."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        if frame.f_back is None:
-            return ()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return (Location(frame.f_code.co_filename, frame.f_lineno, f"launch with '{tensor}'"),)
+    return Location(frame.f_code.co_filename, frame.f_lineno, what)

@@ -16,6 +16,7 @@ import numpy as np
 
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import overlaps, shared_runs
+from pypto.sim.checks.collectives import collective_at
 from pypto.sim.checks.findings import Finding
 from pypto.sim.checks.places import index_ranges, ranges_text
 from pypto.sim.checks.rank_log import EV_BOX, EV_KIND, EV_NODE, EV_PLACE, EV_SEAT, Place, RankLog, Window
@@ -204,8 +205,16 @@ def _races(order: RunOrder) -> Iterator[Finding]:
             b = rest[index]
             if a.rank == b.rank or not (a.writes or b.writes) or a.kind & b.kind & w.ATOMIC:
                 continue
+            if _within_one_collective(a, b):
+                continue
             if not order.reaches(a, b) and not order.reaches(b, a):
                 yield _race(order, a, b)
+
+
+def _within_one_collective(a: Event, b: Event) -> bool:
+    """Whether both are of one call: the root of a broadcast stores the bytes it has read itself (spec 2.13.7)."""
+    one, other = a.place.location, b.place.location
+    return (one.file, one.line) == (other.file, other.line) and bool(collective_at(one))
 
 
 def _window_of(order: RunOrder, event: Event, low: int) -> tuple[Window | None, int, int]:
