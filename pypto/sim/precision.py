@@ -163,7 +163,7 @@ class _Comparison:
 
     def start(self, frame: Frame) -> None:
         """A block begins: its on-chip memory holds nothing."""
-        self._facts[frame.address] = frame.program, instruction_facts(frame.program)
+        self._facts[frame.address] = frame.program, instruction_facts(frame.program).words
         frame.words[op.OBSERVER], frame.words[op.SELF] = self._address or 0, frame.address
         for space, size in frame.program.space_bytes:
             self.copies.add(int(frame.memory.bases[space]), size)
