@@ -50,7 +50,7 @@ class LaunchBuffers:
         """Nothing is known of any launch."""
         words = self.words
         self.origins[: words[w.ORIGIN_COUNT]] = 0
-        words[w.ORIGIN_COUNT], words[w.EVENT_COUNT], words[w.LOG_USED] = 0, 0, 0
+        words[w.ORIGIN_COUNT], words[w.EVENT_COUNT], words[w.LOG_USED], words[w.SCALAR_STORES] = 0, 0, 0, 0
         self.handlers[:] = 0
         self.graph.reset()
         self.table.reset()

@@ -17,7 +17,6 @@ from pypto.sim.checks.crews import Crew
 from pypto.sim.checks.shadow_memory import ShadowMemory
 from pypto.sim.memory import OnChipMemory, memory_view
 from pypto.sim.recording import Words
-from pypto.sim.tile_program import TileProgram
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch
@@ -53,11 +52,9 @@ class CoreWatch:
     def start(self, frame: Frame) -> None:
         """A block begins: its place in the order, the facts of its program, on-chip memory that holds nothing."""
         launch = self.launch
-        if not launch.deep and not watches_gathers(frame.program):
-            return
         words = frame.words
-        if frame is not self._frame:
-            self._change(frame)
+        if frame is not self._frame and not self._change(frame):
+            return
         self._place = int(words[op.BLOCK]), int(words[op.LANE]), int(words[op.CORE])
         self.crew = None
         self.state[: w.START_WORDS] = launch.running_node, launch.seats, 0, -1, 1, 0, -1, launch.lanes
@@ -69,11 +66,13 @@ class CoreWatch:
             self._forget_tiles(frame)
         self._frame = frame
 
-    def _change(self, frame: Frame) -> None:
+    def _change(self, frame: Frame) -> bool:
+        """The next blocks run in ``frame``; False when there is nothing to look at in its program."""
         number, facts = self.launch.program(frame.program)
         state = self.state
         state[w.PROGRAM], state[w.FACTS], state[w.CODE] = number, facts.address, facts.code_address
         state[w.FRAME] = frame.address
+        return facts.observed if self.launch.deep else w.GATHER in facts.rules
 
     def seat(self, row: Words) -> None:
         """The block that runs, for the accesses that name it."""
@@ -132,8 +131,3 @@ class CoreWatch:
     def end(self, frame: Frame) -> None:
         """The block has ended."""
         self.launch.log.end(self)
-
-
-def watches_gathers(program: TileProgram) -> bool:
-    """Whether a program gathers from tiles: the observer checks its indices."""
-    return any(call.row.kernel == "gather.flat" for call in program.calls)

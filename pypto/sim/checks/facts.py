@@ -95,6 +95,7 @@ class Facts:
     rules: frozenset[int]
     address: int  # of the words
     code_address: int  # of the program's code
+    observed: bool  # whether it has an instruction that the observer looks at
 
 
 _KNOWN: Final[WeakKeyDictionary[TileProgram, Facts]] = WeakKeyDictionary()
@@ -105,9 +106,15 @@ def instruction_facts(program: TileProgram) -> Facts:
     if program not in _KNOWN:
         words = _work_out(program)
         _KNOWN[program] = Facts(
-            words, frozenset(words[:, w.FACT_RULE].tolist()), words.ctypes.data, program.code.ctypes.data
-        )
+            words, frozenset(words[:, w.FACT_RULE].tolist()), words.ctypes.data, program.code.ctypes.data,
+            program.core is not None or any(_touches(statement) for statement in program.statements),
+        )  # fmt: skip
     return _KNOWN[program]
+
+
+def _touches(statement: object) -> bool:
+    """Whether a statement of an orchestration touches an element of a tensor."""
+    return isinstance(statement, Instruction) and statement.mnemonic in ("sload", "sstore")
 
 
 def _work_out(program: TileProgram) -> Words:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,12 +23,12 @@ from pypto.sim.checks.watch import LaunchWatch, Memory
 from pypto.sim.distributed import CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
 from pypto.sim.faults import ExecutionError
 from pypto.sim.memory import memory_view
+from pypto.sim.tile_program import TileProgram
 
 if TYPE_CHECKING:
     from pypto.sim.crew import LeftBehind
     from pypto.sim.program import Execution, LoadedProgram, TensorArgument
     from pypto.sim.tasks import TaskPlan
-    from pypto.sim.tile_program import TileProgram
 
 
 class Report:
@@ -55,11 +56,11 @@ class Report:
         parameters = [p for p in self.program.params if p.kind == "tensor"]
         groups: dict[int, list[Memory]] = {}
         for parameter, tensor, number in zip(parameters, tensors, numbers):
+            direction = "window" if tensor.context else parameter.direction
             memory = Memory(
-                parameter.name, tensor.shape, tensor.dtype.get_bit(), tensor.address, tensor.nbytes, parameter.direction
+                parameter.name, tensor.shape, tensor.dtype.get_bit(), tensor.address, tensor.nbytes, direction
             )
             if tensor.context:
-                memory = replace(memory, direction="window")
                 self._windows.append(_window(memory, tensor.context))
             groups.setdefault(number, []).append(memory)
         for number in range(len(groups)):
@@ -78,7 +79,7 @@ class Report:
 
     def _on_program(self, program: TileProgram, number: int) -> None:
         if self.checks.kinds & {"precision", "shape-contract"}:
-            self._static += contract_findings(program, self.platform)
+            self._static += _contracts(program, self.platform)
 
     def gather(self, failure: ExecutionError | None, left: Sequence[tuple[TaskPlan, LeftBehind]] = ()) -> None:
         """Findings of the execution, which ended with ``failure`` or left tiles ``left`` in queues."""
@@ -91,6 +92,17 @@ class Report:
             late = () if failure is not None else value_findings(self.watch)
             found = chain(found, self._static, race_findings(self.watch), late, direction_findings(self.watch))
         self.findings = tuple(f for f in found if f.kind in self.checks.kinds)
+
+
+_CONTRACTS: Final[WeakKeyDictionary[TileProgram, dict[str, tuple[Finding, ...]]]] = WeakKeyDictionary()
+
+
+def _contracts(program: TileProgram, platform: str) -> tuple[Finding, ...]:
+    """What the text of a program alone shows; the same in every launch."""
+    known = _CONTRACTS.setdefault(program, {})
+    if platform not in known:
+        known[platform] = tuple(contract_findings(program, platform))
+    return known[platform]
 
 
 def _window(memory: Memory, context: int) -> Window:
@@ -125,4 +137,5 @@ def _execute(report: Report, run: Callable[[Report], Execution]) -> Execution:
     if report.findings and checks.mode == "raise":
         raise error_of(report.findings)
     keep(report.findings)
-    return replace(done, findings=report.findings, rank_log=report.rank_log())
+    log = report.rank_log()
+    return replace(done, findings=report.findings, rank_log=log) if report.findings or log is not None else done

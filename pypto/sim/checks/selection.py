@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from pypto.sim.checks import forced
@@ -23,6 +24,7 @@ _ORDER: Final = frozenset(
 )
 _RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective"))
 _VALUES: Final = frozenset(("uninit", "out-of-valid", "precision", "overflow", "wrap"))
+_NAMED: Final = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
 
 
@@ -58,10 +60,9 @@ class Checks:
         if asked is None:
             asked = "cheap" if clocked else "none"
         if isinstance(asked, str):
-            named = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
-            if asked not in named:
+            if asked not in _NAMED:
                 raise ValueError(f"checks must be 'none', 'cheap', 'all' or a set of kinds, got {asked!r}")
-            return cls(named[asked], mode, poison, whole)
+            return cls(_NAMED[asked], mode, poison, whole)
         unknown = sorted(set(asked) - set(KINDS))
         if unknown:
             raise ValueError(f"unknown kind of check {unknown[0]!r}; known: {', '.join(KINDS)}")
@@ -73,14 +74,7 @@ class Checks:
     @property
     def asked(self) -> int:
         """Bits for the observer; 0 when no block needs to be observed."""
-        bits = w.ORDER if self.kinds & (_ORDER | _RANKS) else 0
-        if self.kinds & _VALUES:
-            bits |= w.UNDEFINED
-        if self.kinds & {"precision", "overflow"}:
-            bits |= w.PRECISION
-        if "bounds" in self.kinds:
-            bits |= w.BOUNDS
-        return bits
+        return _bits(self.kinds)
 
     @property
     def deep(self) -> bool:
@@ -90,6 +84,18 @@ class Checks:
     @property
     def poison_byte(self) -> int:
         return POISON_BYTES[self.poison]
+
+
+@cache
+def _bits(kinds: frozenset[str]) -> int:
+    bits = w.ORDER if kinds & (_ORDER | _RANKS) else 0
+    if kinds & _VALUES:
+        bits |= w.UNDEFINED
+    if kinds & {"precision", "overflow"}:
+        bits |= w.PRECISION
+    if "bounds" in kinds:
+        bits |= w.BOUNDS
+    return bits
 
 
 NONE: Final = Checks(frozenset())

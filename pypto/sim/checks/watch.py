@@ -103,6 +103,8 @@ class LaunchWatch:
 
     def add_memory(self, number: int, memories: Sequence[Memory], defined: bool, tracked: bool) -> None:
         """Allocation ``number`` of the launch; its bytes are ``defined`` (or undefined, and poisoned)."""
+        if not self.deep:
+            return
         first = min(memory.address for memory in memories)
         last = max(memory.address + memory.size for memory in memories)
         while number >= len(self.allocations):
@@ -113,12 +115,15 @@ class LaunchWatch:
         if window:
             self._windows.add(number)
         if tracked and not window and self.asked & w.UNDEFINED:
-            shadow = ShadowMemory(first, last - first, w.DEFINED)
+            lost = [m for m in memories if m.direction == "out" or m.direction == "" and not defined]
+            alone = len(memories) == len(lost) == 1
+            shadow = ShadowMemory(first, last - first, w.UNWRITTEN if alone else w.DEFINED)
+            for memory in lost:
+                if not alone:
+                    shadow.fill(memory.address - first, memory.address - first + memory.size, w.UNWRITTEN)
+                self._poison(memory)
             for memory in memories:
-                if memory.direction == "out" or memory.direction == "" and not defined:
-                    self._forget(shadow, memory, memory.address - first)
-            for memory in memories:
-                if memory.direction in ("in", "inout"):
+                if lost and memory.direction in ("in", "inout"):
                     shadow.fill(memory.address - first, memory.address - first + memory.size, w.DEFINED)
         self.allocations[number] = (
             first, last - first, int(tracked), int(shadow is not None), *((0, 0) if shadow is None else shadow.map),
@@ -126,9 +131,8 @@ class LaunchWatch:
         self.memories.append(list(memories))
         self.shadows.append(shadow)
 
-    def _forget(self, shadow: ShadowMemory, memory: Memory, at: int) -> None:
-        """The bytes of a tensor that nobody has written yet."""
-        shadow.fill(at, at + memory.size, w.UNWRITTEN)
+    def _poison(self, memory: Memory) -> None:
+        """A tensor that nobody has written yet."""
         if memory.size:
             memory_view(memory.address, memory.size)[:] = self.checks.poison_byte
 
@@ -141,6 +145,8 @@ class LaunchWatch:
 
     def passes(self, frame: Frame, plan: TaskPlan) -> None:
         """The tensors of a task: those it may write are followed."""
+        if not self.orders:
+            return
         if plan not in self._written:
             written = plan.tensors[plan.tensors[:, 0] != INPUT, 1]
             self._written[plan] = written + layout.TENSOR_ALLOCATION
@@ -148,9 +154,11 @@ class LaunchWatch:
 
     def predicate(self, allocation: int, address: int, size: int, site: int) -> None:
         """The task submitted last takes a predicate from ``size`` bytes at ``address``."""
+        if not self.deep:
+            return
         low = address - int(self.allocations[allocation, w.GM_BASE])
         node = len(self.nodes) - 1
-        if self.allocations[allocation, w.GM_TRACKED]:
+        if self.orders and self.allocations[allocation, w.GM_TRACKED]:
             record = np.zeros((1, w.ACCESS_WORDS), np.int64)
             record[0, w.ACCESS_ALLOCATION], record[0, w.ACCESS_INSTRUCTION] = allocation, site
             record[0, w.ACCESS_SNAPSHOT] = record[0, w.ACCESS_ROOT] = -1
@@ -167,13 +175,15 @@ class LaunchWatch:
         """Rows of the access log go to the table, and to those who look for other things in them."""
         if self._windows:
             records = self.rank_accesses.without_signals(records, seats, self.allocations, self._windows)
-        self.mixed.take(records, seats, [int(core.state[w.SEAT]) for core in self.log.running])
+        if self.words[w.SCALAR_STORES]:
+            self.mixed.take(records, seats, [int(core.state[w.SEAT]) for core in self.log.running])
         self.table.take(records, seats)
-        running = {core.crew for core in self.log.running}
-        self._crews = [crew for crew in self._crews if crew in running]
-        for crew in self._crews:
-            if crew.is_full:
-                self._forget_snapshots(crew)
+        if self._crews:
+            running = {core.crew for core in self.log.running}
+            self._crews = [crew for crew in self._crews if crew in running]
+            for crew in self._crews:
+                if crew.is_full:
+                    self._forget_snapshots(crew)
 
     def _forget_snapshots(self, crew: Crew) -> None:
         """Keep the clocks that accesses in the table name, and no others."""
@@ -200,6 +210,9 @@ class LaunchWatch:
             core.follow(self._last_access)
 
     def _node(self, producers: Iterable[int], node: Node) -> int:
+        if not self.orders:
+            self.nodes.append(node)
+            return len(self.nodes) - 1
         before = [self.node_of_task[p] for p in producers]
         if self._last_access >= 0:
             before.append(self._last_access)

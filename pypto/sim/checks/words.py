@@ -63,7 +63,8 @@ EVENT_COUNT: Final = 4
 LOG: Final = 5  # address of int64[LOG_CAPACITY, ACCESS_WORDS], the accesses that have not been compared yet
 LOG_USED: Final = 6
 LOG_CAPACITY: Final = 7
-LAUNCH_WORDS: Final = 8
+SCALAR_STORES: Final = 8  # 1: a block has stored through the scalar path
+LAUNCH_WORDS: Final = 9
 
 # an allocation in global memory
 GM_BASE: Final = 0

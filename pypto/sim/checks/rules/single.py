@@ -48,9 +48,11 @@ def follow_tensor_element(state, frame, code, pc, base):
             set_codes(memory_map(allocation), address, size, 0)
         else:
             _branch(state, instruction, code_of(memory_map(allocation), address, size), 0, 0, 0, tensor, address)
-    if load_word(allocation + 8 * w.GM_TRACKED) != 0:
+    if state[w.ASKED] & w.ORDER != 0 and load_word(allocation + 8 * w.GM_TRACKED) != 0:
         root = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)[w.FACT_ROOT]
         kind = w.BY_SCALAR | (w.WRITES if writes else 0)
+        if writes:
+            as_pointer(state[w.LAUNCH])[w.SCALAR_STORES] = 1
         log_element(state, tensor, address, size, kind, instruction, root)
 
 
