@@ -389,7 +389,7 @@ class Param:
     name: str
     type: Type
     direction: ParamDirection = ParamDirection.In
-    value: Any = None
+    value: Any = field(default=None, compare=False)
     """Number a scalar parameter was specialised to; the parameter itself stays in the signature."""
 
 

@@ -339,3 +339,41 @@ def test_same_bits_on_every_platform():
 @pytest.mark.parametrize("program", [Rotating, Pair, SpmdSubmit], ids=lambda p: p.name)
 def test_text_between_all_passes(program):
     assert_round_trips(program)
+
+
+# --- one name for views of several strides, in text form ---
+
+
+@pl.jit
+def views_in_turn(x: pl.Tensor, y: pl.Tensor, flag: pl.Scalar[pl.BOOL], o: pl.Out[pl.Tensor]):
+    v = x[:, 0:16]
+    for i in pl.unroll(3):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            o[i * 8 : i * 8 + 8, :] = pl.exp(v[:, 0:16])
+        if flag:
+            v = y[:, i * 16 : i * 16 + 16]
+        else:
+            v = x[:, 16:32]
+    return o
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_name_of_views_with_different_strides_is_written_out(flag):
+    x, y, o = rnd(8, 32), rnd(8, 64, seed=1), torch.zeros(24, 16)
+    views_in_turn(x, y, flag, o, config=SIM)
+    later = [y[:, :16], y[:, 16:32]] if flag else [x[:, 16:]] * 2
+    torch.testing.assert_close(o, torch.cat([x[:, :16], *later]).exp())
+    assert_round_trips(views_in_turn.lower(x, y, flag, o))
+
+
+@pl.jit.incore
+def alone(x: pl.Tensor, n: pl.Scalar[pl.INT32], o: pl.Out[pl.Tensor]):
+    o = pl.store(pl.mul(pl.load(x, [0, 0], [9, 24]), pl.cast(n, pl.FP32)), [0, 0], o)
+    return o
+
+
+def test_a_kernel_called_on_its_own_with_a_number_has_a_text_form():
+    x, o = rnd(9, 24), torch.zeros(9, 24)
+    alone(x, 3, o, config=SIM)
+    torch.testing.assert_close(o, 3 * x)
+    assert_round_trips(alone.lower(x, 3, o))

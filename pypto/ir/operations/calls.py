@@ -208,11 +208,19 @@ def _typed(row: Operation, given: Mapping[str, Any], span: Span) -> Expr:
     for p in row.parameters:
         value = given.get(p.name, p.default)
         if value is REQUIRED:
-            raise OperandTypeError(f"needs {p.name}")
+            raise OperandTypeError(f"needs {p.name}{_scratch(p.name, paired)}")
         stored[p.name] = p.read(value, paired)
         seen[p.name] = p.seen(stored[p.name])
     result = row.infer(**seen)
     return Call(row.name, stored, result, span=span) if isinstance(result, Type) else result
+
+
+def _scratch(name: str, paired: Type | None) -> str:
+    """Advice for a missing scratch operand."""
+    if name not in ("tmp", "tmp_tile") or not isinstance(paired, TileType):
+        return ""
+    shape = ", ".join(map(str, paired.shape))
+    return f", a scratch tile such as pl.create_tile([{shape}], dtype=pl.{paired.dtype.constant})"
 
 
 def _paired(row: Operation, given: Mapping[str, Any]) -> Type | None:

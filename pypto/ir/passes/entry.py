@@ -45,7 +45,7 @@ def _launcher(kernel: ir.Function) -> ir.Function:
         Level.CHIP,
         Role.Orchestrator,
         tuple(o.type for o in outputs),
-        {"returns": returns, "declares_return": bool(kernel.attrs.get("declares_return"))},
+        {"returns": returns, **({"declares_return": True} if kernel.attrs.get("declares_return") else {})},
         True,
         kernel.span,
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pypto.ir import nodes as ir
 from pypto.ir.enums import ForKind
 from pypto.ir.errors import CompileError
+from pypto.ir.passes.retype import retyped
 from pypto.ir.simplify import fold, simplified
 from pypto.ir.walk import Rewrite, rewrite_body, substitution
 
@@ -16,8 +17,13 @@ LARGEST_EXPANSION = 65_536
 
 def unroll(program: ir.Program) -> ir.Program:
     """Every ``pl.unroll`` loop written out, constants folded, dead branches gone."""
-    functions = {n: replace(f, body=_block(rewrite_body(f.body, fold))) for n, f in program.functions.items()}
+    functions = {n: replace(f, body=_written_out(rewrite_body(f.body, fold))) for n, f in program.functions.items()}
     return replace(program, functions=functions)
+
+
+def _written_out(body: list[ir.Stmt]) -> list[ir.Stmt]:
+    result = _block(body)
+    return result if result == body else retyped(result)
 
 
 def _block(body: list[ir.Stmt]) -> list[ir.Stmt]:
