@@ -1,7 +1,9 @@
 """``pmu.csv``: what the counters of a core would show for every task (spec runtime 13.7, profiling 5.9).
 
-The model counts cycles per pipe, bytes to and from global memory, and hits and misses of the L2 in lines. Counters of
-what it does not model (instruction cache, bank conflicts, requests inside a core) are 0.
+Cycles of pipes, of classes of instructions and of bank conflicts, accesses to the memories of a core, lines of the L2
+by hit and miss, instructions. An instruction cache is modelled as far as an instruction misses the first time a core
+fetches it in a launch. Counters of what the model lacks are 0, and the launch says which: a second read port of the L2,
+waits for resources of the vector unit other than banks, conflicts of stores on the later generation.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,9 @@ import numpy as np
 
 from pypto.runtime.callable import ChipCallable
 from pypto.runtime.dfx.kernel_names import function_ids, task_tokens
+from pypto.runtime.dfx.pmu_work import Work, work_of
 from pypto.runtime.dfx.replay import play_again
+from pypto.sim.layout import PIPES, TRACE_PC, TRACE_SCALARS, TRACE_SLOT_SHIFT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 FILE: Final = "pmu.csv"
 OVERRIDE: Final = "SIMPLER_PMU_EVENT_TYPE"
 PIPE_UTILIZATION: Final = 2
+CONFLICTS: Final = 6
 EVENTS: Final = {
     1: "ARITHMETIC",
     2: "PIPE_UTILIZATION",
@@ -97,25 +101,11 @@ COUNTERS: Final[dict[str, dict[int, tuple[str, ...]]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Work:
-    """What one subtask did: busy cycles per pipe, lines of the L2 read and written, hits and misses apart."""
-
-    cycles: int
-    pipes: dict[str, int]
-    read_hits: int
-    read_misses: int
-    write_hits: int
-    write_misses: int
-
-    @property
-    def reads(self) -> int:
-        return self.read_hits + self.read_misses
-
-    @property
-    def writes(self) -> int:
-        return self.write_hits + self.write_misses
-
+# constants that make vector instructions longer because of bank groups, and because of banks
+_CLASHES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "a2a3": (("vector.clash",), ("vector.write_clash",)),
+    "a5": (("vector.bank_clash", "vector.bank_clash_rows"), ()),
+}
 
 Reading = Callable[[Work], int]
 
@@ -124,7 +114,30 @@ def _busy(pipe: str) -> Reading:
     return lambda work: work.pipes[pipe]
 
 
+def _executed(*classes: str) -> Reading:
+    return lambda work: sum(work.executed[name] for name in classes)
+
+
+def _blocks(space: str, direction: str, *pipes: str) -> Reading:
+    return lambda work: work.blocks_of(space, direction, *pipes)
+
+
+def _instructions(space: str, direction: str, *pipes: str) -> Reading:
+    return lambda work: work.instructions_of(space, direction, *pipes)
+
+
 _READINGS: Final[dict[str, Reading]] = {
+    # arithmetic, in cycles
+    "cube_fp16_exec": _executed("cube_float"),
+    "cube_int8_exec": _executed("cube_int"),
+    "vec_fp32_exec": _executed("vec_fp32"),
+    "vec_fp16_128lane_exec": _executed("vec_half_128"),
+    "vec_fp16_64lane_exec": _executed("vec_half_64"),
+    "vec_int32_exec": _executed("vec_int32"),
+    "vec_misc_exec": _executed("vec_misc"),
+    "cube_fp_instr_busy": _executed("cube_float"),
+    "cube_int_instr_busy": _executed("cube_int"),
+    # pipes, in cycles; fetches, in instructions
     "vec_busy_cycles": _busy("V"),
     "cube_busy_cycles": _busy("M"),
     "scalar_busy_cycles": _busy("S"),
@@ -138,17 +151,68 @@ _READINGS: Final[dict[str, Reading]] = {
     "mte2_instr_busy": _busy("MTE2"),
     "mte3_instr_busy": _busy("MTE3"),
     "pmu_fix_instr_busy": _busy("FIX"),
+    "pmu_idc_aic_vec_instr_vf_busy_o": _busy("V"),
+    "icache_req": lambda work: work.issued,
+    "icache_miss": lambda work: work.fetched_first,
+    "idu_pmu_ins_iss_cnt": lambda work: work.issued,
+    # memories on chip, in blocks or instructions
+    "ub_read_req": _blocks("vec", "read"),
+    "ub_write_req": _blocks("vec", "write"),
+    "l1_read_req": _blocks("mat", "read"),
+    "l1_write_req": _blocks("mat", "write"),
+    "l0a_read_req": _blocks("left", "read"),
+    "l0a_write_req": _blocks("left", "write"),
+    "l0b_read_req": _blocks("right", "read"),
+    "l0b_write_req": _blocks("right", "write"),
+    "l0c_read_req": _blocks("acc", "read"),
+    "l0c_write_req": _blocks("acc", "write"),
+    "ub_read_bw_mte": _blocks("vec", "read", "MTE3"),
+    "ub_write_bw_mte": _blocks("vec", "write", "MTE2", "FIX"),
+    "ub_read_bw_vector": _blocks("vec", "read", "V"),
+    "ub_write_bw_vector": _blocks("vec", "write", "V"),
+    "ub_read_bw_scalar": _blocks("vec", "read", "S"),
+    "ub_write_bw_scalar": _blocks("vec", "write", "S"),
+    "ub_pmu_vec_rd_ub_acc": _blocks("vec", "read", "V"),
+    "ub_pmu_vec_wr_ub_acc": _blocks("vec", "write", "V"),
+    "pmu_aiv_ext_rd_ub_instr": _instructions("vec", "read", "MTE3"),
+    "pmu_aiv_ext_wr_ub_instr": _instructions("vec", "write", "MTE2"),
+    "pmu_rd_acc_ub_instr_p": _instructions("vec", "read"),
+    "pmu_wr_acc_ub_instr_p": _instructions("vec", "write"),
+    "pmu_fix_wr_ub_instr": _instructions("vec", "write", "FIX"),
+    "mte_sc_pmu_write_acc_ub_instr_0": _instructions("vec", "write", "MTE2"),
+    "mte_sc_pmu_read_acc_ub_instr_0": _instructions("vec", "read", "MTE3"),
+    "pmu_rd_l1_instr": _instructions("mat", "read"),
+    "pmu_wr_l1_instr": _instructions("mat", "write"),
+    "cube_sc_pmu_read_l0a_instr": _instructions("left", "read", "M"),
+    "pmu_wr_l0a_instr": _instructions("left", "write"),
+    "cube_sc_pmu_read_l0b_instr": _instructions("right", "read", "M"),
+    "pmu_wr_l0b_instr": _instructions("right", "write"),
+    "fixp_rd_l0c_instr": _instructions("acc", "read", "FIX"),
+    "cube_sc_pmu_read_l0c_instr": _instructions("acc", "read", "M"),
+    "cube_sc_pmu_write_l0c_instr": _instructions("acc", "write", "M"),
+    # conflicts, in cycles
+    "bankgroup_stall_cycles": lambda work: work.group_stall,
+    "bank_stall_cycles": lambda work: work.bank_stall,
+    "ldu_pmu_ib_ub_cflt": lambda work: work.group_stall,
+    # L2 and memory, in lines
     "l2_read_req": lambda work: work.reads,
     "l2_write_req": lambda work: work.writes,
+    "l2_write_bw": lambda work: work.writes,
     "main_read_req": lambda work: work.read_misses,
+    "main_write_req": lambda work: work.evicted_reading + work.evicted_writing,
+    "main_mem_write_bw": lambda work: work.evicted_reading + work.evicted_writing,
+    "bif_sc_pmu_read_main_instr_core": lambda work: work.read_misses,
+    "bif_sc_pmu_write_main_instr_core": lambda work: work.evicted_reading + work.evicted_writing,
     "write_cache_hit": lambda work: work.write_hits,
     "write_cache_miss_allocate": lambda work: work.write_misses,
     "r0_read_cache_hit": lambda work: work.read_hits,
     "r0_read_cache_miss_allocate": lambda work: work.read_misses,
     "bif_sc_pmu_ar_close_l2_hit_core": lambda work: work.read_hits,
     "bif_sc_pmu_ar_close_l2_miss_core": lambda work: work.read_misses,
+    "bif_sc_pmu_ar_close_l2_victim_core": lambda work: work.evicted_reading,
     "bif_sc_pmu_aw_close_l2_hit_core": lambda work: work.write_hits,
     "bif_sc_pmu_aw_close_l2_miss_core": lambda work: work.write_misses,
+    "bif_sc_pmu_aw_close_l2_victim_core": lambda work: work.evicted_writing,
 }
 
 
@@ -172,49 +236,69 @@ def write_pmu(launched: Launched, chip_callable: ChipCallable, event: int, folde
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*fixed, *names, "event_type"])
-        for place, work in _rows(launched, chip_callable):
+        for place, work in _rows(launched, chip_callable, event):
             readings = [_READINGS[name](work) if name in _READINGS else 0 for name in names]
             writer.writerow([*place, work.cycles, *readings, event])
     return path
 
 
-def _rows(launched: Launched, chip_callable: ChipCallable) -> Iterator[tuple[list[Any], Work]]:
+def _rows(launched: Launched, chip_callable: ChipCallable, event: int) -> Iterator[tuple[list[Any], Work]]:
     """(thread, core, task, function, core type) of every subtask with what it did."""
     from pypto.sim.recording import AIC
     from pypto.sim.timing import words as x
 
     recording, ids = launched.known_recording, function_ids(chip_callable)
+    stalls = _stalls(launched) if event == CONFLICTS else None
     tokens, played = task_tokens(recording), play_again(launched)
     core_of = played.index_of(x.CORES, played.subtasks[:, x.SUB_CORE], played.cores.shape[1])
     task_of = np.repeat(np.arange(len(tokens)), np.diff(recording.subtask_start))
     threads = played.cores[core_of, x.OWNER]
+    instructions = _Instructions()
     for sub in np.lexsort((played.subtasks[:, x.SUB_START], core_of, threads)).tolist():
-        program = recording.programs[int(recording.subtask_program[sub])]
+        number = int(recording.subtask_program[sub])
+        program = recording.programs[number]
         token, core_type = f"0x{tokens[task_of[sub]]:016x}", 0 if program.core == AIC else 1
         place = [int(threads[sub]), int(core_of[sub]), token, ids.get(program.name, -1), core_type]
-        rows = played.rows[int(recording.subtask_trace_start[sub]) : int(recording.subtask_trace_stop[sub])]
-        yield place, _work(launched, rows, int(played.subtasks[sub, x.SUB_END] - played.subtasks[sub, x.SUB_START]))
+        mine = slice(int(recording.subtask_trace_start[sub]), int(recording.subtask_trace_stop[sub]))
+        time_ps = int(played.subtasks[sub, x.SUB_END] - played.subtasks[sub, x.SUB_START])
+        work = work_of(program, recording.trace[mine], played.rows[mine], time_ps, launched.known_chip)
+        work.issued, work.fetched_first = instructions.fetched(int(core_of[sub]), number, recording.trace[mine])
+        if stalls is not None:
+            work.group_stall, work.bank_stall = (int(cycles[mine].sum()) for cycles in stalls)
+        yield place, work
 
 
-def _work(launched: Launched, rows: Ints, time_ps: int) -> Work:
-    from pypto.sim.timing import codes as c
+class _Instructions:
+    """Which instructions each core has fetched before; the cache of a core is cold when the launch begins."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], set[int]] = {}
+
+    def fetched(self, core: int, program: int, trace: Ints) -> tuple[int, int]:
+        """Instructions issued, those of scalar code between the rows included, and rows' instructions seen first."""
+        seen = self._known.setdefault((core, program), set())
+        pcs = set(np.unique(trace[trace[:, TRACE_PC] >= 0, TRACE_PC]).tolist())
+        first = len(pcs - seen)
+        seen |= pcs
+        between = int((trace[:, TRACE_SCALARS] & ((1 << TRACE_SLOT_SHIFT) - 1)).sum())
+        return int((trace[:, TRACE_PC] >= 0).sum()) + between, first
+
+
+def _stalls(launched: Launched) -> tuple[Ints, Ints]:
+    """Cycles per trace row lost to bank groups and to banks: what it takes longer than on a chip without them."""
     from pypto.sim.timing import words as x
-    from pypto.sim.timing.timeline import PIPE_NAMES
 
-    chip = launched.known_chip
-    pipes = np.bincount(rows[:, x.WHAT] >> x.PIPE_SHIFT & x.BYTE, rows[:, x.WORK], c.PIPE_COUNT)
-    pipes[c.S] += rows[:, x.SCALARS].sum()
-    moves = rows[(rows[:, x.WHAT] & x.BYTE) == c.TRANSFER]
-    path = moves[:, x.WHAT] >> x.PATH_SHIFT & x.BYTE
-    reads = (path == c.PATH_GM_UB) | (path == c.PATH_GM_L1)
+    def without(*names: str) -> Ints:
+        return play_again(launched, changed=dict.fromkeys(names, 0.0)).rows[:, x.WORK].copy()
 
-    def cycles(ps: float) -> int:
-        return round(ps * chip.clock_mhz / 1e6)
+    full = play_again(launched).rows
+    computed = (full[:, x.WHAT] >> x.PIPE_SHIFT & x.BYTE) == PIPES["V"]
+    work, cycle_ps = full[:, x.WORK].copy(), 1e6 / launched.known_chip.clock_mhz
+    groups, banks = _CLASHES[launched.known_chip.generation]
 
-    def lines(chosen: NDArray[np.bool_]) -> tuple[int, int]:
-        line_bytes = int(chip.memory.l2_line_bytes.value)
-        moved, missed = int(moves[chosen, x.BYTES].sum()), int(moves[chosen, x.MISSED].sum())
-        return -(-max(moved - missed, 0) // line_bytes), -(-missed // line_bytes)
+    def lost(names: tuple[str, ...]) -> Ints:
+        if not names:
+            return np.zeros(len(work), np.int64)
+        return np.where(computed, np.rint((work - without(*names)) / cycle_ps), 0).astype(np.int64)
 
-    busy = {name: cycles(pipes[code]) for code, name in enumerate(PIPE_NAMES)}
-    return Work(cycles(time_ps), busy, *lines(reads), *lines(~reads))
+    return lost(groups), lost(banks)

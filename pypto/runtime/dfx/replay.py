@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,15 +10,17 @@ if TYPE_CHECKING:
     from pypto.sim.timing.launch import Played
 
 
-def play_again(launched: Launched, log_lines: int = 0) -> Played:
+def play_again(launched: Launched, log_lines: int = 0, changed: Mapping[str, float] | None = None) -> Played:
     """Play the launch from the state it started in, with the same times; the log takes ``log_lines``.
+
+    ``changed`` are constants of the chip that are to have another value.
 
     The tables are overwritten by whatever the thread plays next.
     """
     from pypto.sim.timing import DeviceState
     from pypto.sim.timing.launch import cache_tags, play
 
-    recording, chip = launched.known_recording, launched.known_chip
+    recording, chip = launched.known_recording, launched.known_chip.replace(**changed or {})
     state = launched.state_before.copy() if launched.state_before is not None else DeviceState()
     cache = state.cover(cache_tags(recording, chip), int(chip.memory.l2_line_bytes.value))
     return play(recording, chip, cache, begin_ps(launched), log_lines, launched.told)

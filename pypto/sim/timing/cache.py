@@ -18,7 +18,7 @@ from .compiled import kernel
 LINES_PER_TAG = 64
 HEADER = 8
 TAG_WORDS = 4
-_NEWEST, _OLDEST, _USED, MISSED, WRITTEN_BACK = range(5)
+_NEWEST, _OLDEST, _USED, MISSED, WRITTEN_BACK, ALLOCATED = range(6)
 _VALID, _DIRTY, _NEWER, _OLDER = range(4)
 _UNLISTED = -2
 
@@ -131,9 +131,8 @@ def _evict(cache, capacity):
 
 @kernel
 def access(cache, address, nbytes, writes, line_shift, capacity):
-    """Touch the lines of ``[address, address + nbytes)``; adds to ``cache[MISSED]`` and ``cache[WRITTEN_BACK]``.
-
-    A written line is never fetched.
+    """Touch the lines of ``[address, address + nbytes)``; adds to ``cache[MISSED]`` (reads), ``[ALLOCATED]``
+    (writes) and ``[WRITTEN_BACK]``. A written line is never fetched.
     """
     first, last = address >> line_shift, (address + nbytes - 1) >> line_shift
     for tag in range(first >> 6, (last >> 6) + 1):
@@ -146,8 +145,7 @@ def access(cache, address, nbytes, writes, line_shift, capacity):
             lines = _count(missing)
             cache[word + _VALID] = np.int64(np.uint64(cache[word + _VALID]) | mask)
             cache[_USED] += lines
-            if not writes:
-                cache[MISSED] += lines
+            cache[ALLOCATED if writes else MISSED] += lines
         if writes:
             cache[word + _DIRTY] = np.int64(np.uint64(cache[word + _DIRTY]) | mask)
         _make_newest(cache, tag)

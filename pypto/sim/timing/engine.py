@@ -30,6 +30,7 @@ def _touch(m, cache, row, writes):
     address, bursts, nbytes, pitch = m[row + x.ADDRESS], m[row + x.BURSTS], m[row + x.BYTES], m[row + x.PITCH]
     cache[l2.MISSED] = 0
     cache[l2.WRITTEN_BACK] = 0
+    cache[l2.ALLOCATED] = 0
     shift = m[x.LINE_SHIFT]
     limit = m[x.CACHE_TAGS] << (shift + 6)
     if bursts > 1:
@@ -51,19 +52,21 @@ def _request(m, f, cache, core, pipe, now):
     missed, evicted = 0, 0
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, cache, row, writes)
+        m[row + x.EVICTED] = evicted
     m[row + x.MISSED] = missed
     m[row + x.CONTENDED] = 0
     # what a split line costs, it costs where the row comes from
     whole = max(m[row + x.BYTES], 1)
     split = m[row + x.SPLIT] * min(missed, whole) / whole
     from_hbm = evicted * f[x.EVICTION_WEIGHT] + missed + split
+    from_l2 = max(m[row + x.BYTES] - missed, 0) + m[row + x.SPLIT] - split
+    m[row + x.ALLOCATED] = cache[l2.ALLOCATED] << m[x.LINE_SHIFT]
     if writes:
         first = sharing.EVICTION
         second = sharing.VECTOR_WRITE if path == c.PATH_UB_GM else sharing.CUBE_WRITE
     else:
         first = sharing.VECTOR_MISS if path == c.PATH_GM_UB else sharing.CUBE_MISS
         second = sharing.VECTOR_HIT if path == c.PATH_GM_UB else sharing.CUBE_HIT
-    from_l2 = max(m[row + x.BYTES] - missed, 0) + m[row + x.SPLIT] - split
     classes = m[x.SHARES]
     alone = (from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
              + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE])

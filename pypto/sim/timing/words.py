@@ -60,6 +60,9 @@ FLAGS: Final = FIXED                # scalar code in place of a vector instructi
 # a transfer that has not begun
 BURSTS: Final = LINK
 PITCH: Final = CONTENDED
+# the same once it has begun
+ALLOCATED: Final = SPLIT            # bytes of written lines that L2 did not hold
+EVICTED: Final = LINK               # bytes written back to make room for its lines
 ADDRESS: Final = MISSED
 UNTIL: Final = MISSED              # a row of the scalar unit that waits for another chip: when that is over
 BY_START, BY_ISSUE = -1, -2        # causes other than a row
