@@ -84,6 +84,18 @@ _STAYS_IN_RANGE: Final = frozenset(
     )
 )  # fmt: skip
 """Instructions whose results are elements of their sources, or bounded: no infinity comes from finite values."""
+_WRAPS: Final = {
+    "tadd": w.WRAPS_IN_ADDITION,
+    "tadds": w.WRAPS_IN_ADDITION,
+    "tsub": w.WRAPS_IN_SUBTRACTION,
+    "tsubs": w.WRAPS_IN_SUBTRACTION,
+    "tmul": w.WRAPS_IN_PRODUCT,
+    "tmuls": w.WRAPS_IN_PRODUCT,
+    "tcvt": w.WRAPS_IN_CAST,
+    "trowsum": w.WRAPS_IN_SUM,
+    "tcolsum": w.WRAPS_IN_SUM,
+}
+_LOSES_TO_ZERO: Final = {"trowmax": -1, "tcolmax": -1, "trowmin": 1, "tcolmin": 1}
 _PREDICATED: Final = ("compare.select", "compare.select_scalar")
 
 
@@ -121,10 +133,30 @@ def _work_out(program: TileProgram) -> Words:
     roots = _roots(program)
     facts = np.zeros((max(len(program.statements), 1), w.FACT_WORDS), np.int64)
     facts[:, w.FACT_ROOT] = -1
+    padded: dict[str, str] = {}
     for index, statement in enumerate(program.statements):
         if isinstance(statement, Instruction):
             _fill(facts[index], statement, roots)
+            _note_padding(facts[index], statement, padded, program)
     return facts
+
+
+def _note_padding(fact: Words, instruction: Instruction, padded: dict[str, str], program: TileProgram) -> None:
+    """Reductions over a tile that was filled up with zeros; ``padded`` maps such tiles to what was filled up."""
+    name = instruction.mnemonic
+    row = INSTRUCTIONS.get(name)
+    if row is None:
+        return
+    sources = [_register(instruction, i) for i in row.sources() if row.operands[i].kind == "tile"]
+    if name in _LOSES_TO_ZERO and sources and sources[0] in padded:
+        fact[w.FACT_PADDED] = program.offsets.get(padded[sources[0]], 0)
+        fact[w.FACT_PADDED_SIGN] = _LOSES_TO_ZERO[name]
+    targets = [_register(instruction, i) for i in row.destinations()]
+    for target in targets:
+        padded.pop(target, None)
+    fills = name in ("tfillpad", "tfillpad_expand") and instruction.attributes.get("pad", 1) in ("zero", 1)
+    if fills and sources and sources[0] not in targets:
+        padded[targets[0]] = sources[0]
 
 
 def _fill(fact: Words, instruction: Instruction, roots: dict[str, int]) -> None:
@@ -153,6 +185,7 @@ def _fill(fact: Words, instruction: Instruction, roots: dict[str, int]) -> None:
         fact[w.FACT_LISTS] = positions[row.index["offsets"]]
     fact[w.FACT_FLAGS] = _flags(row, rule, instruction)
     fact[w.FACT_EXTRA] = _extra(row, positions, attributes)
+    fact[w.FACT_WRAPS] = _WRAPS.get(name, 0)
 
 
 def _sources(row: Row, rule: int) -> tuple[int, ...]:
@@ -164,6 +197,8 @@ def _sources(row: Row, rule: int) -> tuple[int, ...]:
 
 def _flags(row: Row, rule: int, instruction: Instruction) -> int:
     flags = 0 if rule in _COPIES else w.COMPUTES
+    if instruction.mnemonic == "texp":
+        flags |= w.EXPONENTIAL
     if instruction.mnemonic in _STAYS_IN_RANGE:
         flags |= w.STAYS_IN_RANGE
     if rule in _CONSTANTS or instruction.mnemonic in _TAKES_A_CONSTANT:
@@ -180,6 +215,8 @@ def _extra(row: Row, positions: list[int], attributes: dict[str, int]) -> int:
         return positions[row.index["mask"]]
     if "row" in row.index:
         return positions[row.index["row"]]
+    if "s" in row.index:
+        return positions[row.index["s"]]
     if row.kernel.startswith("matmul.") and "a_trans" in attributes:
         return attributes["a_trans"]
     if row.kernel.startswith("gather_memory.fetch"):

@@ -95,6 +95,8 @@ def _bits(kinds: frozenset[str]) -> int:
         bits |= w.PRECISION
     if "bounds" in kinds:
         bits |= w.BOUNDS
+    if "wrap" in kinds:
+        bits |= w.WRAP
     return bits
 
 

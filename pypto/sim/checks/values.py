@@ -35,6 +35,8 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
     """What reached the host, and what was used at once."""
     for event in watch.events[: int(watch.words[w.EVENT_COUNT])]:
         yield _event(watch, event)
+    if "overflow" in watch.checks.kinds:
+        yield from _overflows(watch)
     for number, memories in enumerate(watch.memories):
         shadow = watch.shadows[number]
         if shadow is None:
@@ -176,6 +178,22 @@ def _out_of_range(
     return Finding("precision", message, memory.name, (task,), (place,), span, ranges, _range_repair(name, dtype))
 
 
+def _overflows(watch: LaunchWatch) -> Iterator[Finding]:
+    """Every operation that made infinity from finite values, whether or not it reached the host."""
+    for origin in watch.origins[: int(watch.words[w.ORIGIN_COUNT])]:
+        if int(origin[w.OR_KIND]) == w.OVERFLOWED:
+            program, index, task, place = _site(watch, origin)
+            name, dtype = operation(program, index), _dtype_of_result(program, index)
+            cell = int(origin[w.OR_ROW]), int(origin[w.OR_COL])
+            what = getattr(program.statements[index].operands[0], "name", "")  # type: ignore[union-attr]
+            message = (
+                f"'{name}' in '{task}' makes infinity at [{cell[0]}, {cell[1]}] from finite values: the largest "
+                f"{dtype} is {_LARGEST.get(dtype, '?') if dtype is not None else '?'}"
+            )
+            ranges = ((cell[0], cell[0] + 1), (cell[1], cell[1] + 1))
+            yield Finding("overflow", message, what, (task,), (place,), None, ranges, _range_repair(name, dtype))
+
+
 def _range_repair(name: str, dtype: DataType | None) -> str:
     if name in ("exp", "rowexpandexpdif", "colexpandexpdif"):
         return "subtract the row maximum (pl.row_max, pl.row_expand_sub) before pl.exp"
@@ -190,6 +208,10 @@ def _event(watch: LaunchWatch, event: Words) -> Finding:
         return _index_outside(watch, event)
     if kind == w.ADDED:
         return _added(watch, event)
+    if kind == w.WRAPPED:
+        return _wrapped(watch, event)
+    if kind == w.PADDING_WON:
+        return _padding_won(watch, event)
     return _branched(watch, event)
 
 
@@ -203,6 +225,34 @@ def _index_outside(watch: LaunchWatch, event: Words) -> Finding:
     )
     repair = f"bring the index into bounds first, as with pl.minimum(index, {limit - 1})"
     return Finding("bounds", message, what, (task,), (place,), None, (), repair)
+
+
+def _wrapped(watch: LaunchWatch, event: Words) -> Finding:
+    program, index, task, place = _site(watch, event)
+    name, dtype = operation(program, index), _dtype_of_result(program, index)
+    cell = int(event[w.OR_ROW]), int(event[w.OR_COL])
+    what = getattr(program.statements[index].operands[0], "name", "")  # type: ignore[union-attr]
+    message = (
+        f"'{name}' in '{task}' wraps around at [{cell[0]}, {cell[1]}]: {int(event[w.OR_VALUE])} does not fit "
+        f"{dtype} and becomes {int(event[w.OR_LIMIT])}"
+    )
+    repair = "compute in a wider integer or in FP32, or clamp the operands first"
+    ranges = ((cell[0], cell[0] + 1), (cell[1], cell[1] + 1))
+    return Finding("wrap", message, what, (task,), (place,), None, ranges, repair)
+
+
+def _padding_won(watch: LaunchWatch, event: Words) -> Finding:
+    program, index, task, place = _site(watch, event)
+    name, what = operation(program, index), operand_at(program, index, int(event[w.OR_OPERAND]))
+    shape, at = tile_shape(program, what) or (0, 0), int(event[w.OR_ROW])
+    data = f"{int(event[w.OR_ROWS])} x {int(event[w.OR_COLS])} of {shape[0]} x {shape[1]} elements are data"
+    line, least = ("row" if name.startswith("row") else "column"), name.endswith("min")
+    message = (
+        f"'{name}' in '{task}' takes the zero of the padding in {line} {at} of '{what}': {data}, all of them "
+        f"{'above' if least else 'below'} zero, and the rest was filled with zeros (fillpad)"
+    )
+    repair = f"fill with the neutral value: pl.fillpad(..., pad_value=pl.PadValue.{'max' if least else 'min'})"
+    return Finding("out-of-valid", message, what, (task,), (place,), None, (), repair)
 
 
 def _added(watch: LaunchWatch, event: Words) -> Finding:

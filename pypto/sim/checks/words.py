@@ -53,6 +53,7 @@ ORDER: Final = 1
 UNDEFINED: Final = 2
 PRECISION: Final = 4
 BOUNDS: Final = 8
+WRAP: Final = 16
 
 # words of a launch
 ALLOCATIONS: Final = 0  # address of int64[n, ALLOCATION_WORDS]
@@ -114,6 +115,8 @@ BECAME_NAN: Final = 4
 BRANCHED: Final = 5  # a scalar register took an undefined element
 ADDED: Final = 6  # an atomic addition to memory that was never written
 INDEX_OUTSIDE: Final = 7
+WRAPPED: Final = 8  # OR_VALUE: what an integer result is in wider numbers, OR_LIMIT: what it has become
+PADDING_WON: Final = 9  # a maximum or minimum is the zero of the padding, OR_ROWS x OR_COLS elements are data
 
 # a row of the access log
 ACCESS_KIND: Final = 0  # bits: 1 writes, 2 atomic, 4 through the scalar path
@@ -144,13 +147,18 @@ FACT_FLAGS: Final = 10
 FACT_ROOT: Final = 11
 FACT_EXTRA: Final = 12
 FACT_SECOND: Final = 13
-FACT_WORDS: Final = 16
+FACT_WRAPS: Final = 14  # one of WRAPS_IN_…, 0: an integer result cannot wrap
+FACT_PADDED: Final = 15  # word of the frame with the tile whose rest the source has as zeros, or 0
+FACT_PADDED_SIGN: Final = 16  # sign of the data that loses against a zero
+FACT_WORDS: Final = 20
+WRAPS_IN_ADDITION, WRAPS_IN_SUBTRACTION, WRAPS_IN_PRODUCT, WRAPS_IN_CAST, WRAPS_IN_SUM = range(1, 6)
 # bits of FACT_FLAGS
 COMPUTES: Final = 1  # makes new values: what it reads undefined is used, not copied
 MAKES_CONSTANTS: Final = 2  # infinities it writes are meant
 STORES: Final = 4
 ADDS: Final = 8  # atomic
 STAYS_IN_RANGE: Final = 16  # makes no infinity or NaN from finite values
+EXPONENTIAL: Final = 32  # of a value beyond the range it is infinite in every format
 
 # rules: which elements of the sources an element of the destination depends on
 (

@@ -103,3 +103,61 @@ def test_raising_leaves_the_callers_tensors_and_the_findings(tmp_path, monkeypat
         compiled(x, y, config=config)
     assert isinstance(caught.value, CheckError) and compiled.last_findings == list(caught.value.findings)
     assert torch.equal(y, torch.zeros(16, 32))
+
+
+@pl.jit
+def padded_maximum(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 1], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="peak"):
+        t = pl.fillpad(pl.load(x, [0, 0], [16, 32], valid_shape=[16, 20]), pad_value=pl.PadValue.zero)
+        tmp = pl.create_tile([16, 32], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+        pl.store(pl.row_max(t, tmp), [0, 0], y)
+    return y
+
+
+def test_zeros_that_win_a_maximum(findings):
+    x, y = -torch.ones(16, 32), torch.zeros(16, 1)
+    x[:5, 3] = 1.0
+    (found,) = findings(padded_maximum, x, y)
+    assert found.kind == "out-of-valid" and "row 5" in found.message and "16 x 20 of 16 x 32" in found.message
+    assert "PadValue.min" in found.suggestion
+    x[:, 3] = 1.0
+    assert findings(padded_maximum, x, y) == []
+    x[:, 3] = 0.0
+    assert findings(padded_maximum, x, y) == []
+
+
+@pl.jit
+def grows(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="twice"):
+        pl.store(pl.exp(pl.exp(pl.load(x, [0, 0], [16, 32]))), [0, 0], y)
+    return y
+
+
+def test_the_exponential_of_what_has_overflowed_is_infinite_in_every_format(findings):
+    assert findings(grows, torch.full((16, 32), 100.0), torch.zeros(16, 32)) == []
+    assert [f.kind for f in findings(grows, torch.full((16, 32), 6.0), torch.zeros(16, 32))] == ["precision"]
+    (found,) = findings(grows, torch.full((16, 32), 100.0), torch.zeros(16, 32), checks={"overflow"})
+    assert found.kind == "overflow" and "'exp' in 'twice'" in found.message and found.locations[0].line
+
+
+@pl.jit
+def sums(x: pl.Tensor[[16, 32], pl.INT32], w: pl.Tensor[[16, 32], pl.INT32], y: pl.Out[pl.Tensor[[16, 32], pl.INT32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="total"):
+        t = pl.load(x, [0, 0], [16, 32])
+        pl.store(pl.add(pl.mul(t, 3), pl.load(w, [0, 0], [16, 32])), [0, 0], y)
+    return y
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        (7, 5, []),
+        (2**30, 5, ["'muls' in 'total' wraps around at [2, 9]: 3221225472 does not fit int32 and becomes -1073741824"]),
+        (-(2**29), -(2**30), ["'add' in 'total' wraps around at [2, 9]: -2684354560 does not fit int32 and becomes 1610612736"]),
+    ],
+)  # fmt: skip
+def test_integers_that_wrap_when_asked_for(findings, a, b, found):
+    x, w, y = (torch.zeros(16, 32, dtype=torch.int32) for _ in range(3))
+    x[2, 9], w[2, 9] = a, b
+    assert [f.message for f in findings(sums, x, w, y, checks={"wrap"})] == found
+    assert findings(sums, x, w, y) == []

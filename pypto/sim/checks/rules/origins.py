@@ -40,6 +40,8 @@ def settle(state, fact, code, value, dtype, row, col):
     kind = finiteness(value, dtype)
     if kind == 0:
         return 0
+    if kind == 1 and code >= w.FIRST_ORIGIN and fact[w.FACT_FLAGS] & w.EXPONENTIAL != 0:
+        return w.INFINITE  # no wider format holds e to the power of what has overflowed
     if code >= w.FIRST_ORIGIN or code == w.NOT_A_NUMBER:
         return code
     if fact[w.FACT_FLAGS] & w.MAKES_CONSTANTS != 0:

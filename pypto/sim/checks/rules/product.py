@@ -8,6 +8,8 @@ from pypto.sim.checks import words as w
 from pypto.sim.checks.rules.origins import settle, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
+    all_cols,
+    all_rows,
     code_at,
     col_code,
     dtype_of,
@@ -27,10 +29,31 @@ from pypto.sim.native import as_pointer, load_uint8, store_int8
 
 
 @kernel_code
-def _sources_are_defined(state, args, fact):
+def _length(args, fact, accumulates):
+    """Elements of the sum: the valid columns of the left operand."""
+    tile = args[fact[w.FACT_SOURCE + (1 if accumulates else 0)]]
+    return valid_rows(tile) if args[fact[w.FACT_EXTRA]] != 0 else valid_cols(tile)
+
+
+@kernel_code
+def _right_rows(tile, turned, length):
+    return valid_rows(tile) if turned else min(length, all_rows(tile))
+
+
+@kernel_code
+def _right_cols(tile, turned, length):
+    return min(length, all_cols(tile)) if turned else valid_cols(tile)
+
+
+@kernel_code
+def _sources_are_defined(state, args, fact, accumulates):
+    turned, length = args[fact[w.FACT_EXTRA] + 1] != 0, _length(args, fact, accumulates)
     for k in range(fact[w.FACT_SOURCES]):
         tile = args[fact[w.FACT_SOURCE + k]]
-        if not part_is_defined(state, tile, valid_rows(tile), valid_cols(tile)):
+        rows, cols = valid_rows(tile), valid_cols(tile)
+        if k == (2 if accumulates else 1):
+            rows, cols = _right_rows(tile, turned, length), _right_cols(tile, turned, length)
+        if not part_is_defined(state, tile, rows, cols):
             return False
     return True
 
@@ -40,12 +63,12 @@ def follow_product(state, args, fact):
     """dst[i, j] depends on row i of a and column j of b, and on itself when it accumulates."""
     target = args[fact[w.FACT_TARGET]]
     rows, cols, dtype, size = valid_rows(target), valid_cols(target), dtype_of(target), element_size(target)
-    defined, looks = _sources_are_defined(state, args, fact), ranges_matter(state, fact, dtype)
+    accumulates = fact[w.FACT_SOURCE] == fact[w.FACT_TARGET]
+    defined, looks = _sources_are_defined(state, args, fact, accumulates), ranges_matter(state, fact, dtype)
     if defined and not looks:
         set_part(state, target, rows, cols, 0)
         set_rest(state, target, rows, cols)
         return
-    accumulates = fact[w.FACT_SOURCE] == fact[w.FACT_TARGET]
     if not defined:
         _columns(state, args, fact, accumulates, cols)
     launch, map_ = as_pointer(state[w.LAUNCH]), map_of(state, target)
@@ -83,13 +106,13 @@ def _columns(state, args, fact, accumulates, cols):
     position = fact[w.FACT_SOURCE + (2 if accumulates else 1)]
     tile, turned = args[position], args[fact[w.FACT_EXTRA] + 1] != 0
     last = fact[w.FACT_SOURCE + fact[w.FACT_SOURCES] - 1]
-    defined = part_is_defined(state, tile, valid_rows(tile), valid_cols(tile))
+    length = _length(args, fact, accumulates)
+    rows, columns = _right_rows(tile, turned, length), _right_cols(tile, turned, length)
+    defined = part_is_defined(state, tile, rows, columns)
     for j in range(cols):
         code = 0
         if not defined:
-            code, place = (
-                row_code(state, tile, j, valid_cols(tile)) if turned else col_code(state, tile, j, valid_rows(tile))
-            )
+            code, place = row_code(state, tile, j, columns) if turned else col_code(state, tile, j, rows)
             if code != 0:
                 code = used_code(state, position, code, j if turned else place, place if turned else j, tile)
         bias = code_at(state, args[last], 0, j) if last != position else 0

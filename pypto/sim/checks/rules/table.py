@@ -38,6 +38,8 @@ _MODULES: Final[dict[int, str]] = {
     w.SPREAD: "memory_indexed.follow_spread",
 }
 _ELEMENTS: Final = "elements.follow_elements"
+_INTEGERS: Final = "wrap.follow_integers"
+_REDUCTION: Final = "padded.follow_reduction"
 _ALSO: Final = {w.GATHER: w.BOUNDS, w.FETCH: w.ORDER, w.SPREAD: w.ORDER}
 """What, besides undefined values, a rule looks for."""
 RULES: Final = w.SELECT + 1
@@ -48,10 +50,19 @@ def handlers_of(rules: frozenset[int], asked: int) -> Words:
     """Addresses of the compiled ``rules``, ``int64[RULES]``; 0 for others and where nothing is ``asked`` of a rule."""
     handlers = new_handlers()
     wanted = [r for r in sorted(rules) if r != w.NOTHING and asked & (w.UNDEFINED | _ALSO.get(r, 0))]
-    with Progress(len({_MODULES.get(rule, _ELEMENTS) for rule in wanted})) as progress:
-        for rule in wanted:
-            handlers[rule] = _compiled(_MODULES.get(rule, _ELEMENTS), progress).address
+    pieces = {rule: _piece(rule, asked) for rule in wanted}
+    with Progress(len(set(pieces.values()))) as progress:
+        for rule, piece in pieces.items():
+            handlers[rule] = _compiled(piece, progress).address
     return handlers
+
+
+def _piece(rule: int, asked: int) -> str:
+    if rule in _MODULES:
+        return _MODULES[rule]
+    if asked & w.WRAP:
+        return _INTEGERS
+    return _REDUCTION if rule in (w.ROW_REDUCE, w.COL_REDUCE) else _ELEMENTS
 
 
 def new_handlers() -> Words:
