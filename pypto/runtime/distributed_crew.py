@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Final
+from typing import Any, Final
 
 from pypto.backend.platforms import Platform, find_platform
 from pypto.runtime.distributed_programs import ChipTask, SubWorker
-from pypto.runtime.ranks import RankProcess, stop_all
+from pypto.runtime.interruption import Interruption
+from pypto.runtime.ranks import RankProcess, in_forking_thread, stop_all
 from pypto.runtime.ranks_exchange import RankBoard
 from pypto.runtime.shared_memory import SharedRegion
 
@@ -23,7 +25,10 @@ BOARD_BYTES: Final = 1 << 16
 
 
 class Crew:
-    """One process per chip and per sub-worker slot; ``broken`` says what happened to one that is gone."""
+    """One process per chip and per sub-worker slot; ``broken`` says what happened to one that is gone.
+
+    To be made within ``interruption``, which is also entered while the processes are spoken to.
+    """
 
     def __init__(
         self,
@@ -34,20 +39,23 @@ class Crew:
         sub_workers: Mapping[str, SubWorker],
         sub_count: int,
         timeout_s: float | None,
+        interruption: Interruption,
     ):
         self.platform: Platform = find_platform(platform)
         self.device_ids = tuple(device_ids)
         self.broken = ""
+        self.interruption = interruption
+        self._pid = os.getpid()
         self.chips: list[RankProcess] = []
         self.subs: list[RankProcess] = []
         self._regions: list[SharedRegion] = []
-        self.windows = self._region(WINDOW_BYTES, "window memory")
-        self.host = self._region(HOST_BYTES, "host memory")
-        self.cards = [self._region(CARD_BYTES, f"device {number}") for number in self.device_ids]
-        self.board = RankBoard(self._region(BOARD_BYTES, "rank board"), len(self.device_ids))
+        self._board: RankBoard | None = None
         try:
-            _warm(self.platform)
-            self._start(runtime, tasks, sub_workers, sub_count)
+            self.windows = self._region(WINDOW_BYTES, "window memory")
+            self.host = self._region(HOST_BYTES, "host memory")
+            self.cards = [self._region(CARD_BYTES, f"device {number}") for number in self.device_ids]
+            self.board = self._board = RankBoard(self._region(BOARD_BYTES, "rank board"), len(self.device_ids))
+            in_forking_thread(lambda: self._start(runtime, tasks, sub_workers, sub_count))
             self._await(STARTUP_TIMEOUT_S if timeout_s is None else timeout_s)
         except BaseException:
             self.close()
@@ -93,7 +101,9 @@ class Crew:
         deadline = time.monotonic() + timeout_s
         waiting = {process.connection: process for process in (*self.chips, *self.subs)}
         while waiting:
-            ready = wait([*waiting, *(p.sentinel for p in waiting.values())], max(0.0, deadline - time.monotonic()))
+            sources: list[Any] = [*waiting, *(p.sentinel for p in waiting.values()), *self.interruption.sources]
+            ready = wait(sources, max(0.0, deadline - time.monotonic()))
+            self.interruption.check()
             if not ready:
                 names = ", ".join(p.name for p in waiting.values())
                 raise TimeoutError(f"{names} did not start within {timeout_s:g} s")
@@ -107,15 +117,36 @@ class Crew:
                 elif not process.alive:
                     raise RuntimeError(f"{process.name} {process.end_text()} while it started")
 
+    @property
+    def is_own(self) -> bool:
+        """False in a process that was forked from the one that opened the worker."""
+        return os.getpid() == self._pid
+
+    def need_own_process(self) -> None:
+        """``RuntimeError`` in a forked copy of the process."""
+        if not self.is_own:
+            raise RuntimeError(
+                f"this worker belongs to process {self._pid}, this is process {os.getpid()}; open a worker here"
+            )
+
+    def kill(self) -> None:
+        """End every process by force; whoever waits for one learns that it is gone."""
+        for process in (*self.chips, *self.subs):
+            process.kill()
+
     def close(self) -> None:
-        """End every process and give the memory back."""
-        stop_all([*self.chips, *self.subs])
-        self.chips.clear()
-        self.subs.clear()
-        self.board.close()
-        for region in self._regions:
-            region.close()
-        self._regions.clear()
+        """End every process and give the memory back; in a forked copy of this process, nothing is its to end."""
+        if not self.is_own:
+            return
+        with self.interruption:
+            stop_all([*self.chips, *self.subs])
+            self.chips.clear()
+            self.subs.clear()
+            if self._board is not None:
+                self._board.close()
+            for region in self._regions:
+                region.close()
+            self._regions.clear()
 
 
 def _hids(tasks: Sequence[ChipTask], platform: Platform) -> tuple[str, ...]:
@@ -129,7 +160,7 @@ def _hids(tasks: Sequence[ChipTask], platform: Platform) -> tuple[str, ...]:
     return tuple(f"{order[task.name]:x}" for task in tasks)
 
 
-def _warm(platform: Platform) -> None:
+def warm(platform: Platform) -> None:
     """Load what every rank would load for itself, so that it is inherited instead."""
     from importlib import import_module
 

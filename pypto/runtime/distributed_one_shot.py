@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
 from pypto.runtime.torch_dtypes import to_torch_dtype
 
 if TYPE_CHECKING:
+    import torch
+
     from pypto.ir.distributed_compiled_program import DistributedCompiledProgram
 
 
@@ -67,4 +70,17 @@ def _share(slot: Slot, value: Any) -> None:
             )
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{slot.place}: one-shot calls only support host torch.Tensor, got {type(value).__name__}")
-    value.share_memory_()
+    try:
+        value.share_memory_()
+    except RuntimeError as error:
+        raise MemoryError(_no_room(slot, value)) from error
+
+
+def _no_room(slot: Slot, value: torch.Tensor) -> str:
+    """Host tensors are shared through files of this file system."""
+    room = shutil.disk_usage("/dev/shm")
+    return (
+        f"{slot.place} cannot be moved to shared memory: it has {value.untyped_storage().nbytes()} bytes, "
+        f"/dev/shm has {room.free} of {room.total} bytes free\n"
+        f"make room there (df /dev/shm), or keep large tensors on the ranks with prepare() and alloc_tensor()"
+    )

@@ -81,6 +81,7 @@ class Execution:
             self._send()
             while self._flying or self._calls:
                 self._receive(self._timeout())
+                self.crew.interruption.check()
                 self._send()
                 if not self.in_turns and self._all_blocked() and not self._calls:
                     self._look_for_deadlock()
@@ -169,9 +170,10 @@ class Execution:
             for number in busy:
                 sources[processes[number].connection] = (processes[number], number, kind)
                 sources[processes[number].sentinel] = (processes[number], number, kind)
-        for source in wait(list(sources), timeout):
-            process, number, is_chip = sources[source]
-            self._take(process, number, is_chip)
+        keys = self.crew.interruption.sources
+        for source in wait([*sources, *keys], timeout):
+            if source not in keys:
+                self._take(*sources[source])
 
     def _take(self, process: RankProcess, number: int, is_chip: bool) -> None:
         busy = self._flying if is_chip else self._calls
@@ -284,9 +286,11 @@ class Execution:
                     del self._blocked[rank]
                     self.crew.chips[rank].send(GO)
             self._receive(0.05)
-        if self._flying or self._calls:
-            names = [self.crew.chips[r].name for r in self._flying] + [self.crew.subs[s].name for s in self._calls]
-            self.crew.broken = f"{', '.join(names)} did not stop when the run was interrupted"
+        left = [*(self.crew.chips[r] for r in self._flying), *(self.crew.subs[s] for s in self._calls)]
+        if left:
+            self.crew.broken = f"{', '.join(p.name for p in left)} did not stop when the run was interrupted"
+            for process in left:
+                process.kill()
 
 
 def _words(value: Any) -> Any:

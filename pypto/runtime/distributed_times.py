@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime import log_config, markers
 from pypto.runtime.distributed_clock import ClockedTask, RankClock
@@ -86,17 +89,16 @@ class RunClock:
 
     def _ask(self, requests: Mapping[int, TimeIt]) -> dict[int, Timed]:
         """All ranks time their dispatches at once."""
-        crew, answers = self.times.crew, {}
-        asked = [rank for rank, request in requests.items() if crew.chips[rank].send(request)]
+        crew = self.times.crew
+        asked = {
+            crew.chips[rank].connection: rank for rank, request in requests.items() if crew.chips[rank].send(request)
+        }
+        answers: dict[int, Timed] = {}
         try:
-            for rank in asked:
-                answers[rank] = crew.chips[rank].connection.recv()
-        except (EOFError, OSError):
-            pass
+            self._collect(asked, answers, None)
         except BaseException:  # an interruption: what is still to come must not be taken for an answer of the next run
-            for rank in asked:
-                if rank not in answers and crew.chips[rank].connection.poll(GRACE_S):
-                    crew.chips[rank].connection.recv()
+            self._collect(asked, answers, time.monotonic() + GRACE_S)
+            self._end_silent(asked)
             raise
         lost = [rank for rank in requests if rank not in answers]
         if lost:
@@ -104,6 +106,32 @@ class RunClock:
             crew.broken = f"{process.name} (pid {process.pid}) {process.end_text()} while it timed its launches"
             raise RankError(f"{crew.broken}; close this worker and open another")
         return answers
+
+    def _collect(self, asked: dict[Any, int], answers: dict[int, Timed], deadline: float | None) -> None:
+        """Answers of the ranks in ``asked``, which loses those that answered or are gone."""
+        interruption = self.times.crew.interruption
+        while asked:
+            keys = interruption.sources if deadline is None else []
+            ready: list[Any] = wait(
+                [*asked, *keys], None if deadline is None else max(0.0, deadline - time.monotonic())
+            )
+            if deadline is None:
+                interruption.check()
+            elif not ready:
+                return
+            for connection in ready:
+                if connection in keys:
+                    continue
+                rank = asked.pop(connection)
+                with contextlib.suppress(EOFError, OSError):
+                    answers[rank] = connection.recv()
+
+    def _end_silent(self, asked: Mapping[Any, int]) -> None:
+        """Ranks that did not answer in time after an interruption: they can take no further part."""
+        crew = self.times.crew
+        for rank in asked.values():
+            crew.broken = f"{crew.chips[rank].name} did not stop when the run was interrupted"
+            crew.chips[rank].kill()
 
     def _release(self, clocked: Sequence[ClockedTask]) -> None:
         by_rank: dict[int, list[ClockedTask]] = {}

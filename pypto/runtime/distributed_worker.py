@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import warnings
@@ -10,11 +11,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from pypto.backend.platforms import find_platform
 from pypto.runtime import log_config
 from pypto.runtime.arguments import Slot
 from pypto.runtime.device_memory import Allocation
 from pypto.runtime.device_tensor import DeviceTensor
-from pypto.runtime.distributed_crew import Crew
+from pypto.runtime.distributed_crew import Crew, warm
 from pypto.runtime.distributed_dfx import clear_diagnostics
 from pypto.runtime.distributed_host import HostRun, fits, host_argument
 from pypto.runtime.distributed_inherited import InheritedMemory
@@ -23,6 +25,7 @@ from pypto.runtime.distributed_programs import HostProgram, bind_sub_workers
 from pypto.runtime.distributed_run import Execution, RankCheckError
 from pypto.runtime.distributed_times import RunTimes
 from pypto.runtime.distributed_windows import Windows
+from pypto.runtime.interruption import Interruption
 from pypto.runtime.placement import calling_line, placement_error
 from pypto.runtime.rank_checks import RunChecks, checks_of, effective
 from pypto.runtime.registration import CallableId, RegistrationHandle
@@ -106,15 +109,21 @@ class DistributedWorker(Worker):
         wanted = max((p.distributed_config.num_sub_workers for p in programs), default=0)
         self._inherited = InheritedMemory(inherited_host_tensors or ())
         tasks = [t for p in self._programs for t in p.tasks.values()]
-        self._crew = Crew(
-            first.platform,
-            first.distributed_config.device_ids,
-            self._programs[0].runtime_name,
-            tasks,
-            subs,
-            max(wanted, len(subs)) if subs or wanted else 0,
-            startup_timeout_s,
-        )
+        platform = find_platform(first.platform)
+        warm(platform)
+        interruption = Interruption()
+        with interruption:
+            self._crew = Crew(
+                first.platform,
+                first.distributed_config.device_ids,
+                self._programs[0].runtime_name,
+                tasks,
+                subs,
+                max(wanted, len(subs)) if subs or wanted else 0,
+                startup_timeout_s,
+                interruption,
+            )
+            self._finalizer = weakref.finalize(self, self._crew.close)
         self._windows = Windows(self._crew.windows, persistent=persistent, resets=reset_persistent_windows is not False)
         self._cards = [CardMemory(region) for region in self._crew.cards]
         self._times = RunTimes(self._crew, log_config.current_level())
@@ -124,7 +133,6 @@ class DistributedWorker(Worker):
         self._lock = threading.Lock()
         self._pending: deque[DistributedRunHandle] = deque()
         self._closed = False
-        self._finalizer = weakref.finalize(self, self._crew.close)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -143,25 +151,51 @@ class DistributedWorker(Worker):
         return [process.pid for process in self._crew.chips]
 
     def close(self) -> None:
-        """Wait for submitted runs, free everything, end the processes; calling it again does nothing."""
+        """Wait for submitted runs, free everything, end the processes; calling it again does nothing.
+
+        Nor does calling it in a forked copy of the process: ranks and memory are the original's.
+        """
         if self._closed:
             return
+        if not self._crew.is_own:
+            self._closed = True
+            return
+        try:
+            self._drain()
+        except BaseException:  # an interruption: the runs that are under way end with their ranks
+            self._crew.kill()
+            self._drain()
+            raise
+        finally:
+            self._close_owned_tensors()
+            self._closed = True
+            self._finalizer()
+
+    def _drain(self) -> None:
+        """Wait for the submitted runs."""
         while self._pending:
-            self._pending.popleft()._thread.join()
-        self._close_owned_tensors()
-        self._closed = True
-        self._finalizer()
+            self._await_first()
+
+    def _await_first(self) -> None:
+        """Wait for the oldest submitted run; it stays listed when the wait is interrupted."""
+        with contextlib.suppress(IndexError, ValueError):  # another thread waited for it, too
+            first = self._pending[0]
+            first._thread.join()
+            self._pending.remove(first)
 
     def __enter__(self) -> DistributedWorker:
         self._require_ready("__enter__")
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None and not issubclass(kind, Exception):  # interrupted: nobody waits for what is under way
+            self._crew.kill()
         self.close()
 
     def _require_ready(self, operation: str) -> None:
         if self._closed:
             raise RuntimeError(f"{_WHERE}.{operation}() called after close()")
+        self._crew.need_own_process()
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
@@ -184,8 +218,8 @@ class DistributedWorker(Worker):
         self._require_ready("submit")
         program = self._program(compiled)
         bound = self._bind(program, args)
-        while len(self._pending) >= IN_FLIGHT:
-            self._pending.popleft()._thread.join()
+        if len(self._pending) >= IN_FLIGHT:
+            self._await_first()
         found = self._shared_in_flight(program, bound, config)
         previous = self._pending[-1] if self._pending else None
 
@@ -221,8 +255,7 @@ class DistributedWorker(Worker):
         raise ValueError(f"{compiled} is not among the programs registered when this worker was constructed")
 
     def _execute(self, program: HostProgram, args: Sequence[Any], config: RunConfig | None) -> None:
-        while self._pending:
-            self._pending.popleft()._thread.join()
+        self._drain()
         self._run_bound(program, self._bind(program, args), config)
 
     def _shared_in_flight(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> list[Finding]:
@@ -267,11 +300,17 @@ class DistributedWorker(Worker):
         times.built(run.tasks)
         config = effective(config, program.compiled)
         checks = checks_of(config, self._crew.platform.clocked)
+<<<<<<< HEAD
         done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
         if checks.deep and "placement" in checks.kinds:
             found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
         self._check(program, run.tasks, done, checks, found)
         times.finish(run.tasks, done, self._runs)
+=======
+        with self._crew.interruption:
+            done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
+            self._check(program, run.tasks, done, checks)
+            times.finish(run.tasks, done, self._runs)
 
     def _check(
         self, program: HostProgram, tasks: Sequence[Any], done: Mapping[int, Any], checks: Checks,

@@ -1,7 +1,8 @@
 """The processes of the ranks: started by a fork, spoken to over a pipe, gone when their parent is.
 
 A rank inherits everything its parent has loaded, so it starts in milliseconds. It ignores the interrupt key, which is
-the parent's to handle, and the kernel kills it when the parent dies.
+the parent's to handle, and the kernel kills it when the parent dies. To Linux the parent is the thread that forked, so
+one thread that lives as long as its process forks all ranks: a worker may outlive the thread that opened it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import queue
 import signal
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -20,6 +24,43 @@ _PR_SET_PDEATHSIG: Final = 1
 _FORK: Final = multiprocessing.get_context("fork")
 STOP: Final = ("stop",)
 GRACE_S: Final = 2.0
+
+
+class _Forks:
+    """The thread that forks."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._work: queue.SimpleQueue[tuple[Future[None], Callable[[], None]]] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="pypto-forks", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            future, work = self._work.get()
+            try:
+                work()
+            except BaseException as error:  # belongs to whoever waits for the future
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+    def run(self, work: Callable[[], None]) -> None:
+        future: Future[None] = Future()
+        self._work.put((future, work))
+        future.result()
+
+
+_forks: _Forks | None = None
+_forks_lock = threading.Lock()
+
+
+def in_forking_thread(work: Callable[[], None]) -> None:
+    """Call ``work`` in the thread whose children live as long as this process."""
+    global _forks
+    with _forks_lock:
+        if _forks is None or _forks.pid != os.getpid():  # a copy of this process has no threads but one
+            _forks = _Forks()
+    _forks.run(work)
 
 
 class RankProcess:
@@ -72,6 +113,10 @@ class RankProcess:
                 return f"was killed by signal {-code} ({signal.Signals(-code).name})"
             return f"was killed by signal {-code}"
         return f"ended with exit code {code}"
+
+    def kill(self) -> None:
+        """End the process by force."""
+        self._process.kill()
 
     def stop(self, deadline: float) -> None:
         """Ask the process to end; end it by force at ``deadline`` (``time.monotonic``)."""
