@@ -300,16 +300,11 @@ class DistributedWorker(Worker):
         times.built(run.tasks)
         config = effective(config, program.compiled)
         checks = checks_of(config, self._crew.platform.clocked)
-<<<<<<< HEAD
-        done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
-        if checks.deep and "placement" in checks.kinds:
-            found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
-        self._check(program, run.tasks, done, checks, found)
-        times.finish(run.tasks, done, self._runs)
-=======
         with self._crew.interruption:
             done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
-            self._check(program, run.tasks, done, checks)
+            if checks.deep and "placement" in checks.kinds:
+                found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
+            self._check(program, run.tasks, done, checks, found)
             times.finish(run.tasks, done, self._runs)
 
     def _check(
