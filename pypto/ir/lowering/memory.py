@@ -40,6 +40,9 @@ def plan(kernel: Kernel, spaces: dict[str, Space], span: Span, planner: Planner 
         problem = _problem(members, groups, found, meeting, spaces[name])
         _place_space(kernel, problem, separate, planner, span)
     kernel.tiles = [t for t in kernel.tiles if t in used or t.buffer in buffers]
+    for tile in buffers:
+        if isinstance(tile.slot, int):
+            tile.address += tile.slot * tile.nbytes
     for tile in kernel.tiles:
         tile.address = tile.buffer.address + tile.base_offset()
     kernel.body = _without_copies(kernel.body)

@@ -114,6 +114,7 @@ GM_UB = Path(
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(450, "cycles", "asc-devkit, two 8 KB copies on one AIV (3.3)", "D"),
     split_lines=C(1, "ratio", "asc-devkit DMA test, rows of 2046 B take 1.28 of the time, 5 lines for 4 (3.2)", "D"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 GM_L1 = Path(
     hit_rate=C(111, "B/cycle", _DMA, "D"),
@@ -123,11 +124,13 @@ GM_L1 = Path(
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(450, "cycles", "asc-devkit, single-core copies (3.3)", "D"),
     split_lines=C(1, "ratio", "asc-devkit DMA test, rows of 510 B take 1.97 of the time, 2 lines for 1 (3.2)", "D"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 GM_L1_ND2NZ = Path(
     hit_rate=GM_L1.hit_rate, miss_rate=GM_L1.miss_rate, row=GM_L1.row, issue=GM_L1.issue,
     fixed=C(40, "cycles", "asc-devkit, two-point solve on the single-core GEMM (3.2)", "D"),
     latency=GM_L1.latency, split_lines=GM_L1.split_lines,
+    odd_row=C(32, "cycles/row", "asc-devkit DMA test, 422 us for 24576 rows of 510 B per core (3.2, V1)", "D"),
 )
 UB_GM = Path(
     # published for a core: 109 (cost model without a start-up term), 28 (8 KB copies), 16 (strided fit), 18 (32 KB
@@ -139,6 +142,7 @@ UB_GM = Path(
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(36, "cycles", "asc-devkit, rest of the 292 cycles of an 8 KB copy (3.3)", "D"),
     split_lines=C(1, "ratio", "as for loads (3.2)", "G"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 L0C_GM = Path(
     hit_rate=C(118, "B/cycle", "PyPTO L0 model (4.2)", "F"),
@@ -148,6 +152,7 @@ L0C_GM = Path(
     fixed=C(164, "cycles", "PyPTO L0 model (4.2)", "F"),
     latency=C(200, "cycles", "as UB to GM (3.3)", "G"),
     split_lines=C(0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 
 MTE1 = Mte1(

@@ -112,11 +112,12 @@ _DMA = "asc-devkit DMA test (3.2, 3.3)"
 GM_UB = Path(
     hit_rate=C(51, "B/cycle", _DMA, "D"),
     miss_rate=C(45, "B/cycle", "asc-devkit single-core vector add, 899 cycles per step of 8 KB (V2)", "D"),
-    row=C(4, "cycles/row", _DMA, "D"),
+    row=C(8, "cycles/row", "asc-devkit DMA test, 65536 rows of 128 B per core from L2 in 333 us (V1)", "D"),
     issue=C(39, "cycles", _DMA, "D"),
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(250, "cycles", "asc-devkit single-core vector add, 899 cycles per step (V2)", "D"),
     split_lines=C(0.33, "ratio", "asc-devkit DMA test, 2046 B rows take 1.02 of the time, 17 lines for 16 (3.2)", "D"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 GM_L1 = Path(
     hit_rate=C(85, "B/cycle", _DMA, "D"),
@@ -126,8 +127,12 @@ GM_L1 = Path(
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(550, "cycles", "pto-isa engram sample (3.1)", "M"),
     split_lines=C(0.33, "ratio", "asc-devkit DMA test, rows of 510 B take 1.08 of the time, 5 lines for 4 (3.2)", "D"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
-GM_L1_ND2NZ = replace(GM_L1, fixed=C(180, "cycles", "asc-devkit DMA test, 64 rows of 128 B in 346 cycles (V1)", "D"))
+GM_L1_ND2NZ = replace(
+    GM_L1,
+    fixed=C(180, "cycles", "asc-devkit DMA test, 64 rows of 128 B in 346 cycles (V1)", "D"),
+)
 UB_GM = Path(
     hit_rate=C(50, "B/cycle", "scaled from loads (3.3)", "G"),
     miss_rate=C(50, "B/cycle", "writes are absorbed by L2 (3.1)", "D"),
@@ -136,6 +141,7 @@ UB_GM = Path(
     fixed=C(0, "cycles", "no term in the recommended formula (3.3)", "D"),
     latency=C(60, "cycles", "asc-devkit single-core vector add, 899 cycles per step (V2)", "D"),
     split_lines=C(0.33, "ratio", "as for loads (3.2)", "G"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 L0C_GM = Path(
     hit_rate=C(75, "B/cycle", "asc-devkit GEMM: 256x256 to half in 1720-1830 cycles (4.2)", "D"),
@@ -145,6 +151,7 @@ L0C_GM = Path(
     fixed=C(26, "cycles", "asc-devkit fixpipe test (4.2)", "V"),
     latency=C(300, "cycles", "as UB to GM (3.3)", "G"),
     split_lines=C(0, "ratio", "the odd-factor rule covers it (4.2)", "F"),
+    odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 
 MTE1 = Mte1(

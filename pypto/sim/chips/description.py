@@ -93,6 +93,7 @@ class Path:
     fixed: Constant                   # cycles the pipe is taken in addition to the transfer
     latency: Constant                 # cycles until the data is visible; overlaps the next transfers
     split_lines: Constant             # share of the extra lines that rows across line borders cost
+    odd_row: Constant                 # cycles per row that does not begin at a 32-byte block, at least
 
 
 @dataclass(frozen=True)

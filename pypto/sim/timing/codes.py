@@ -62,7 +62,8 @@ ISSUE: Final = 12
 ROW: Final = 13
 MAX_REPEATS: Final = 14
 UNIT_FLAG: Final = 15  # bytes of the accumulator that the cube hands over while it still runs, 0: the whole tile
-COST_COLUMNS: Final = 16
+ODD_ROW: Final = 16    # transfers: cycles per row that does not begin at a 32-byte block, at least
+COST_COLUMNS: Final = 17
 
 # paths to global memory
 PATH_GM_UB: Final = 0

@@ -326,7 +326,8 @@ def _intervals(ops: list, loads: int, half: bool, unit: RegisterVector) -> tuple
 def _scalar_access(p: Row, instruction: _Instruction, chip: Chip) -> None:
     tile = instruction.reads or instruction.writes
     p[c.KIND], p[c.RULE] = c.STALL, c.FIXED
-    p[c.OVERHEAD] = chip.sync.pipe_to_pipe.value if tile else chip.scalar.gm_access.value
+    # the published loop reads two elements and writes one
+    p[c.OVERHEAD] = chip.scalar.element.value / 3 if tile else chip.scalar.gm_access.value
 
 
 def _path(p: Row, path: Path, code: int, line: Constant | None = None) -> None:
@@ -334,7 +335,7 @@ def _path(p: Row, path: Path, code: int, line: Constant | None = None) -> None:
     p[c.KIND], p[c.RULE], p[c.PATH] = c.TRANSFER, c.DMA, code
     p[c.RATE] = 0 if line is None else line.value
     p[c.ISSUE], p[c.ROW], p[c.OVERHEAD] = path.issue.value, path.row.value, path.fixed.value
-    p[c.TAIL], p[c.EXTRA] = path.latency.value, path.split_lines.value
+    p[c.TAIL], p[c.EXTRA], p[c.ODD_ROW] = path.latency.value, path.split_lines.value, path.odd_row.value
 
 
 def _copy_gm(p: Row, instruction: _Instruction, chip: Chip) -> None:

@@ -19,8 +19,8 @@ def _ceil(a, b):
 
 @kernel
 def _flat(p, rows, cols):
-    """Can the tile be walked as one run of elements?"""
-    if rows == 1:
+    """Can the tile be walked as one run of elements? A packed column is a row to the vector unit."""
+    if rows == 1 or (cols == 1 and p[c.STRIDE] == 1):
         return True
     return cols == p[c.STRIDE] and (p[c.WHOLE_ROWS] == 0 or cols % int(p[c.ELEMENTS_PER_REPEAT]) == 0)
 
@@ -169,6 +169,8 @@ def cycles(p, rows, cols, second, third, fourth):
         return _cube(p, second, third, fourth)
     if rule == c.DMA:
         return max(p[c.ISSUE], _rows_charged(p, second, fourth) * p[c.ROW])
+    if rule == c.FIXED:
+        return p[c.OVERHEAD]
     if rows <= 0 or cols <= 0:
         return 0.0
     if rule == c.REPEAT_ELEMENTWISE:

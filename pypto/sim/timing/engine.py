@@ -198,7 +198,8 @@ def lay_out_rows(m, memo, pc, pipe, following, deps, links, flags, trace, costs,
         if own < 0:
             m[row + x.WHAT] |= c.STALL
         else:
-            m[row + x.SCALARS] += np.int64(tile_issue)
+            if pipe[number] != c.S:
+                m[row + x.SCALARS] += np.int64(tile_issue)
             _price(m, row, number, trace, costs, own, memo, cycle)
 
 
@@ -245,6 +246,15 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
         m[row + x.SPLIT] = 0 if drains or between else _split_bytes(m, costs, own, trace, number)
         if not between:
             _place(m, row, trace, number)
+            _delay_odd_rows(m, row, costs, own, cycle)
+
+
+@kernel
+def _delay_odd_rows(m, row, costs, own, cycle):
+    """Rows that do not begin at a block of 32 bytes are put together from two (hardware 3.2)."""
+    if costs[own, c.ODD_ROW] > 0 and (m[row + x.ADDRESS] | m[row + x.PITCH]) & 31 and m[row + x.BURSTS] > 1:
+        work = np.int64(m[row + x.BURSTS] * costs[own, c.ODD_ROW] * cycle)
+        m[row + x.WORK] = max(m[row + x.WORK], work)
 
 
 @kernel

@@ -1,124 +1,166 @@
-"""Flash attention of one head as a mixed task: the cube multiplies, the vector lanes keep the running softmax."""
+"""Flash attention of one head as a mixed task: the cube multiplies, both vector cores keep the running softmax.
+
+The cube works two score tiles ahead of the probabilities it waits for, as the published kernels do.
+"""
+
+# Annotations in here are tensor types of the language, not of Python.
+# mypy: ignore-errors
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from pypto.ir.dtype import DataType
-from pypto.sim.recording import AIC, Recording
+import pypto.language as pl
+from pypto.sim.recording import Recording
 
-from .writer import Kernel, Launch
+from .programs import recorded, tensor
 
-_HALF, _WIDE = 2, 4
-_QUERIES = 128
+ROWS = 128  # queries of a cluster at a time
+_DEPTH = 128  # width of the head
 
 
 @dataclass(frozen=True)
 class Attention:
-    """``queries`` x ``keys`` scores of width ``depth``, 128 queries per cluster at a time, ``tile`` keys per step.
-
-    ``ahead``: score tiles the cube computes before it needs the first probabilities.
-    """
+    """``queries`` x ``keys`` scores, blocks of 128 queries dealt out to ``clusters``, ``tile`` keys per step."""
 
     queries: int
     keys: int
     clusters: int
-    depth: int = 128
     tile: int = 256
-    ahead: int = 3
 
 
-def attention(a: Attention) -> Recording:
-    """The launch: blocks of queries dealt out to the clusters, one mixed SPMD task."""
-    blocks = -(-a.queries // _QUERIES)
+def attention(a: Attention, platform: str = "a2a3") -> Recording:
+    """The launch: one mixed SPMD task."""
+    arguments = (
+        tensor(a.queries, _DEPTH), tensor(a.keys, _DEPTH), tensor(a.keys, _DEPTH), tensor(a.queries, _DEPTH),
+    )  # fmt: skip
+    return recorded(_program(a), *arguments, platform=platform)
+
+
+def _program(a: Attention) -> Any:
+    queries, keys, tile = a.queries, a.keys, a.tile
+    depth, rows = _DEPTH, ROWS
+    half, part_keys = rows // 2, tile // 2
+    blocks, steps = queries // rows, keys // tile
     used = min(a.clusters, blocks)
-    launch = Launch("attention")
-    launch.submit([
-        [_cube(a, range(first, blocks, used)), _lane(a, range(first, blocks, used), 0),
-         _lane(a, range(first, blocks, used), 1)]
-        for first in range(used)
-    ])
-    memory = (2 * a.queries + 2 * a.keys) * a.depth * _HALF + 2 * a.queries * a.depth * _WIDE
-    return launch.recording(memory=memory)
+    slot = rows * part_keys * 4
+    # places of their own: what arrives for the next step need not wait for what this one still reads
+    scores, parts, weights = pl.MemRef("scores", slots=2), pl.MemRef("parts"), pl.MemRef("weights")
 
+    @pl.program
+    class FlashAttention:
+        @pl.function(type=pl.FunctionType.AIC)
+        def cube(
+            self,
+            q: pl.Tensor[[queries, depth], pl.FP16],
+            k: pl.Tensor[[depth, keys], pl.FP16],
+            v: pl.Tensor[[keys, depth], pl.FP16],
+            o: pl.Out[pl.Tensor[[queries, depth], pl.FP16]],
+        ):
+            there = pl.import_peer_buffer(name="there", peer_func="vector")
+            back = pl.reserve_buffer(name="back", size=4 * rows * part_keys * 2)
+            pl.aic_initialize_pipe(there, back, dir_mask=3, slot_size=slot)
+            for block in pl.range(pl.get_block_idx(), blocks, used):
+                mq = pl.load(q, [block * rows, 0], [rows, depth], target_memory=pl.Mem.Mat)
+                left = pl.move(mq, target_memory=pl.Mem.Left)
+                for step in pl.pipeline(0, steps + 2, stage=2):
+                    if step < steps:
+                        mk = pl.load(k, [0, step * tile], [depth, tile], target_memory=pl.Mem.Mat)
+                        for h in pl.unroll(2):
+                            rk = pl.tile.extract(
+                                mk, 0, h * part_keys, [depth, part_keys], target_memory=pl.Mem.Right
+                            )
+                            pl.tpush_to_aiv(pl.matmul(left, rk), split=1, id=0)
+                    if step >= 2:
+                        mv = pl.load(v, [(step - 2) * tile, 0], [tile, depth], target_memory=pl.Mem.Mat)
+                        part = pl.create_tile([rows, depth], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+                        for h in pl.unroll(2):
+                            mp: pl.Tile[[rows, part_keys], pl.FP16, pl.Mem.Mat] = pl.tpop_from_aiv(split=1, id=1)
+                            lp = pl.move(mp, target_memory=pl.Mem.Left)
+                            pl.tfree_to_aiv(mp, split=1, id=1)
+                            rv = pl.tile.extract(
+                                mv, h * part_keys, 0, [part_keys, depth], target_memory=pl.Mem.Right
+                            )
+                            if h == 0:
+                                part = pl.matmul(lp, rv)
+                            else:
+                                part = pl.matmul_acc(part, lp, rv)
+                        pl.tpush_to_aiv(part, split=1, id=2)
 
-def _cube(a: Attention, blocks: range) -> Kernel:
-    k = Kernel(f"cube{blocks.start}", AIC)
-    q_l1 = k.tile(_QUERIES, a.depth, "fp16", "mat")
-    k_l1 = [k.tile(a.tile, a.depth, "fp16", "mat") for _ in range(2)]
-    v_l1 = [k.tile(a.tile, a.depth, "fp16", "mat") for _ in range(2)]
-    p_l1 = [k.tile(_QUERIES, a.tile, "fp16", "mat") for _ in range(2)]
-    left = [k.tile(_QUERIES, max(a.depth, a.tile), "fp16", "left") for _ in range(2)]
-    right = [k.tile(max(a.depth, a.tile), max(a.depth, a.tile), "fp16", "right") for _ in range(2)]
-    scores, output = k.tile(_QUERIES, a.tile, "fp32", "acc"), k.tile(_QUERIES, a.depth, "fp32", "acc")
-    keys_at = a.queries * a.depth * _HALF
-    values_at = keys_at + a.keys * a.depth * _HALF
-    steps = a.keys // a.tile
-    pushed = popped = 0
-    for block in blocks:
-        k.load(q_l1, block * _QUERIES * a.depth * _HALF, scalars=20)
-        for step in range(steps + a.ahead):
-            if step < steps:
-                k.load(k_l1[step % 2], keys_at + step * a.tile * a.depth * _HALF, scalars=10)
-                k.do("tmov", [left[0]], [q_l1], valid=(_QUERIES, a.depth), scalars=10)
-                k.do("tmov", [right[0]], [k_l1[step % 2]], valid=(a.depth, a.tile), scalars=10)
-                k.do("tmatmul", [scores], [left[0], right[0]], valid=(_QUERIES, a.tile),
-                     report=(0, _QUERIES, a.depth, a.tile), scalars=10)
-                k.do("tpush_to_aiv", reads=[scores], report=(0, pushed, 0, 0), split=1, scalars=10)
-                pushed += 1
-            late = step - a.ahead
-            if late >= 0:
-                k.load(v_l1[late % 2], values_at + late * a.tile * a.depth * _HALF, scalars=10)
-                k.do("tpop_from_aiv", [p_l1[late % 2]], report=(16, popped, 0, 0), scalars=10)
-                k.do("tmov", [left[1]], [p_l1[late % 2]], valid=(_QUERIES, a.tile), scalars=10)
-                k.do("tfree_to_aiv", reads=[p_l1[late % 2]], report=(16, popped, 0, 0))
-                k.do("tmov", [right[1]], [v_l1[late % 2]], valid=(a.tile, a.depth), scalars=10)
-                k.do("tmatmul", [output], [left[1], right[1]], valid=(_QUERIES, a.depth),
-                     report=(0, _QUERIES, a.tile, a.depth), scalars=10)
-                k.do("tpush_to_aiv", reads=[output], report=(1, popped, 0, 0), split=1, scalars=10)
-                popped += 1
-    return k
+        @pl.function(type=pl.FunctionType.AIV)
+        def vector(
+            self,
+            q: pl.Tensor[[queries, depth], pl.FP16],
+            k: pl.Tensor[[depth, keys], pl.FP16],
+            v: pl.Tensor[[keys, depth], pl.FP16],
+            o: pl.Out[pl.Tensor[[queries, depth], pl.FP16]],
+        ) -> pl.Tensor[[queries, depth], pl.FP16]:
+            there = pl.reserve_buffer(name="there", size=4 * half * part_keys * 4)
+            back = pl.import_peer_buffer(name="back", peer_func="cube")
+            pl.aiv_initialize_pipe(there, back, dir_mask=3, slot_size=slot)
+            lane = pl.get_subblock_idx()
+            scratch = pl.create_tile([half, part_keys], dtype=pl.FP32)
+            for block in pl.range(pl.get_block_idx(), blocks, used):
+                top = pl.tile.full([half, 1], dtype=pl.FP32, value=-30000.0)
+                total = pl.tile.full([half, 1], dtype=pl.FP32, value=0.0)
+                acc = pl.tile.full([half, depth], dtype=pl.FP32, value=0.0)
+                shrink1 = pl.tile.full([half, 1], dtype=pl.FP32, value=1.0)
+                shrink2 = pl.tile.full([half, 1], dtype=pl.FP32, value=1.0)
+                for step in pl.range(steps + 2):
+                    shrink = shrink1
+                    if step < steps:
+                        low: pl.Tile[[half, part_keys], pl.FP32, scores[0], pl.Mem.Vec] = (
+                            pl.tpop_from_aic(split=1, id=0)
+                        )
+                        high: pl.Tile[[half, part_keys], pl.FP32, scores[1], pl.Mem.Vec] = (
+                            pl.tpop_from_aic(split=1, id=0)
+                        )
+                        higher = pl.maximum(top, pl.maximum(pl.row_max(low, scratch), pl.row_max(high, scratch)))
+                        shrink = pl.exp(pl.sub(top, higher))
+                        wl = pl.exp(pl.row_expand_sub(low, higher))
+                        pl.tfree_to_aic(low, split=1, id=0)
+                        nl: pl.Tile[[half, part_keys], pl.FP16, weights, pl.Mem.Vec] = pl.cast(wl, pl.FP16, mode="rint")
+                        pl.tpush_to_aic(nl, split=1, id=1)
+                        total = pl.add(pl.mul(total, shrink), pl.row_sum(wl, scratch))
+                        wh = pl.exp(pl.row_expand_sub(high, higher))
+                        pl.tfree_to_aic(high, split=1, id=0)
+                        nh: pl.Tile[[half, part_keys], pl.FP16, weights, pl.Mem.Vec] = pl.cast(wh, pl.FP16, mode="rint")
+                        pl.tpush_to_aic(nh, split=1, id=1)
+                        total = pl.add(total, pl.row_sum(wh, scratch))
+                        top = higher
+                    if step >= 2:
+                        part: pl.Tile[[half, depth], pl.FP32, parts, pl.Mem.Vec] = pl.tpop_from_aic(split=1, id=2)
+                        acc = pl.add(pl.row_expand_mul(acc, shrink2), part)
+                        pl.tfree_to_aic(part, split=1, id=2)
+                    shrink2 = shrink1
+                    shrink1 = shrink
+                result = pl.cast(pl.row_expand_div(acc, total), pl.FP16, mode="rint")
+                o = pl.store(result, [block * rows + lane * half, 0], o)
+            return o
 
+        @pl.function(type=pl.FunctionType.Group)
+        def pair(
+            self,
+            q: pl.Tensor[[queries, depth], pl.FP16],
+            k: pl.Tensor[[depth, keys], pl.FP16],
+            v: pl.Tensor[[keys, depth], pl.FP16],
+            o: pl.Out[pl.Tensor[[queries, depth], pl.FP16]],
+        ) -> pl.Tensor[[queries, depth], pl.FP16]:
+            pl.func_attr({"dual_aiv_dispatch": True})
+            self.cube(q, k, v, o)
+            o = self.vector(q, k, v, o)
+            return o
 
-def _lane(a: Attention, blocks: range, lane: int) -> Kernel:
-    k = Kernel(f"lane{blocks.start}_{lane}")
-    rows = _QUERIES // 2
-    scores = [k.tile(rows, a.tile) for _ in range(2)]
-    probabilities = [k.tile(rows, a.tile, "fp16") for _ in range(2)]
-    partial, total = [k.tile(rows, a.depth) for _ in range(2)], k.tile(rows, a.depth)
-    result = k.tile(rows, a.depth, "fp16")
-    peak, new_peak, sums, factor, part = (k.tile(rows, 8) for _ in range(5))
-    out_at = (a.queries + 2 * a.keys) * a.depth * _HALF
-    column = (1, rows)      # the column of row statistics, looked at as one row
-    pops = updates = 0
-    half = DataType.from_string("fp16")
-    steps = a.keys // a.tile
-    for block in blocks:
-        for step in range(steps + a.ahead):
-            if step < steps:
-                s, p = scores[step % 2], probabilities[step % 2]
-                k.do("tpop_from_aic", [s], report=(0, pops, 0, 0), scalars=10)
-                k.do("trowmax", [new_peak], [s], valid=(rows, a.tile))
-                k.do("tmax", [new_peak], [new_peak, peak], valid=column)
-                k.do("tsub", [factor], [peak, new_peak], valid=column)
-                k.do("texp", [factor], [factor], valid=column)
-                k.do("trowexpandsub", [s], [s, new_peak])
-                k.do("texp", [s], [s])
-                k.do("trowsum", [part], [s], valid=(rows, a.tile))
-                k.do("tmul", [sums], [sums, factor], valid=column)
-                k.do("tadd", [sums], [sums, part], valid=column)
-                k.do("tcvt", [p], [s], dtype=half)
-                k.do("tfree_to_aic", reads=[s], report=(0, pops, 0, 0))
-                k.do("tpush_to_aic", reads=[p], report=(16, pops, 0, 0), scalars=10)
-                pops += 1
-            if step >= a.ahead:
-                o = partial[updates % 2]
-                k.do("tpop_from_aic", [o], report=(1, updates, 0, 0), scalars=10)
-                k.do("trowexpandmul", [total], [total, factor])
-                k.do("tadd", [total], [total, o])
-                k.do("tfree_to_aic", reads=[o], report=(1, updates, 0, 0))
-                updates += 1
-        k.do("trowexpanddiv", [total], [total, sums])
-        k.do("tcvt", [result], [total], dtype=half)
-        k.store(result, out_at + (block * _QUERIES + lane * rows) * a.depth * _HALF, scalars=20)
-    return k
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            q: pl.Tensor[[queries, depth], pl.FP16],
+            k: pl.Tensor[[keys, depth], pl.FP16],
+            v: pl.Tensor[[keys, depth], pl.FP16],
+            o: pl.Out[pl.Tensor[[queries, depth], pl.FP16]],
+        ) -> pl.Tensor[[queries, depth], pl.FP16]:
+            o, done = pl.spmd_submit(self.pair, q, pl.transpose(k, 0, 1), v, o, core_num=used)
+            return o
+
+    return FlashAttention

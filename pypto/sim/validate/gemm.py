@@ -1,23 +1,27 @@
-"""Tiled matrix multiplies as hand-written kernels write them: multi-block L1 loads, double-buffered L1 and L0."""
+"""Tiled matrix multiplies with two levels of buffers, written by hand: blocks of L1 hold several base blocks of K."""
+
+# Annotations in here are tensor types of the language, not of Python.
+# mypy: ignore-errors
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from pypto.ir.dtype import DataType
-from pypto.sim.recording import AIC, Recording
+import pypto.language as pl
+from pypto.sim.recording import Recording
 
-from .writer import Kernel, Launch
-
-_BYTES = {"fp16": 2, "bfloat16": 2, "int8": 1, "fp32": 4}
+from .programs import recorded, tensor
 
 
 @dataclass(frozen=True)
 class Gemm:
-    """``[m, k] x [n, k]^T`` (both K-contiguous) split over a ``grid`` of cores.
+    """``[m, k] x [k, n]`` split over a ``grid`` of cores; B is stored ``[n, k]`` (K-contiguous) or ``[k, n]``.
 
-    ``base``: m, n, k of one MMAD; ``depth_a``, ``depth_b``: base K blocks per load of A and B; ``buffers``: of L1, per
-    operand; L0 has two. ``out``: dtype of the result; ``scalars``: scalar instructions per tile instruction.
+    ``base``: m, n, k of one MMAD. ``depth_a``, ``depth_b``: base blocks of K per load from memory, ``depth_a`` a
+    multiple of ``depth_b``. ``buffers``: of L1 per operand; ``l0``: of Left and Right. ``out``: dtype of the result.
+    ``n_core``: columns of a core, when they are not an equal share. ``bands``: parts of a core's rows that are finished
+    one after the other, so that B is read again while in L2. ``turned``: B is stored ``[n, k]``.
     """
 
     m: int
@@ -28,61 +32,157 @@ class Gemm:
     depth_a: int = 1
     depth_b: int = 1
     buffers: int = 2
-    out: str = "fp16"
-    dtype: str = "fp16"
-    scalars: int = 10
+    l0: int = 2
+    out: str = "float16"
+    bands: int = 1
+    turned: bool = True
+    n_core: int = 0
 
 
-def gemm(shape: Gemm) -> Recording:
-    """The launch: one task per core of the grid, all in one SPMD task."""
-    rows, cols = shape.grid
-    m_core, n_core = -(-shape.m // rows), -(-shape.n // cols)
-    launch = Launch("gemm")
-    blocks = [
-        _core(shape, (i * m_core, min((i + 1) * m_core, shape.m)), (j * n_core, min((j + 1) * n_core, shape.n)))
-        for i in range(rows) for j in range(cols)
-    ]
-    launch.submit(blocks)
-    size = _BYTES[shape.dtype]
-    memory = (shape.m + shape.n) * shape.k * size + shape.m * shape.n * _BYTES[shape.out]
-    return launch.recording(memory=memory)
+def gemm(g: Gemm, platform: str = "a2a3") -> Recording:
+    """The launch: one block per core of the grid."""
+    stored = (g.n, g.k) if g.turned else (g.k, g.n)
+    operands = tensor(g.m, g.k), tensor(*stored), tensor(g.m, g.n, dtype=g.out)
+    return recorded(_kernel(g), *operands, platform=platform)
 
 
-def _core(g: Gemm, rows: tuple[int, int], cols: tuple[int, int]) -> Kernel:
-    kernel = Kernel(f"gemm_{rows[0]}_{cols[0]}", AIC)
+def padded_gemm(g: Gemm, width: int) -> Recording:
+    """B (``[k, n]``, odd rows) copied by the vector cores into rows of ``width`` columns, then multiplied."""
+    m, n, k, result = g.m, g.n, g.k, _TYPES[g.out]
+    product = _product(g, width)
+    cores = 48
+    band = 2
+
+    @pl.jit
+    def convert_and_multiply(
+        a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.Out[pl.Tensor[[m, width], result]]
+    ):
+        even = pl.create_tensor([k, width], dtype=pl.FP16)
+        for core in pl.spmd(cores, name_hint="convert"):
+            for row in pl.range(core * band, k, cores * band):
+                even = pl.store(pl.load(b, [row, 0], [band, width], [band, n]), [row, 0], even)
+        c = product(a, even, c)
+        return c
+
+    operands = tensor(g.m, g.k), tensor(g.k, g.n), tensor(g.m, width, dtype=g.out)
+    return recorded(convert_and_multiply, *operands)
+
+
+def resident_gemm(g: Gemm) -> Recording:
+    """B of a column of base blocks is loaded once and stays in L1 while the core walks down."""
+    m, n, k, result = g.m, g.n, g.k, _TYPES[g.out]
+    rows, cols = g.grid
+    m_core, n_core = m // rows, n // cols
     bm, bn, bk = g.base
-    l1_a = [kernel.tile(bm, bk * g.depth_a, g.dtype, "mat") for _ in range(g.buffers)]
-    l1_b = [kernel.tile(bn, bk * g.depth_b, g.dtype, "mat") for _ in range(g.buffers)]
-    left = [kernel.tile(bm, bk, g.dtype, "left") for _ in range(2)]
-    right = [kernel.tile(bk, bn, g.dtype, "right") for _ in range(2)]
-    acc = kernel.tile(bm, bn, "fp32", "acc")
-    size, b_base = _BYTES[g.dtype], g.m * g.k * _BYTES[g.dtype]
-    c_base = b_base + g.n * g.k * size
-    out = DataType.from_string(g.out)
-    step = loads_a = loads_b = 0
-    for n in range(cols[0], cols[1], bn):
-        for m in range(rows[0], rows[1], bm):
-            tm, tn = min(bm, rows[1] - m), min(bn, cols[1] - n)
-            for block in range(-(-g.k // bk)):
-                k = block * bk
-                if block % g.depth_a == 0:
-                    width = min(bk * g.depth_a, g.k - k)
-                    kernel.load(l1_a[loads_a % g.buffers], (m * g.k + k) * size, rows=tm, cols=width, pitch=g.k * size,
-                                scalars=g.scalars)
-                    loads_a += 1
-                if block % g.depth_b == 0:
-                    width = min(bk * g.depth_b, g.k - k)
-                    kernel.load(l1_b[loads_b % g.buffers], b_base + (n * g.k + k) * size, rows=tn, cols=width,
-                                pitch=g.k * size, scalars=g.scalars)
-                    loads_b += 1
-                a, b = left[step % 2], right[step % 2]
-                tk = min(bk, g.k - k)
-                kernel.do("tmov", [a], [l1_a[(loads_a - 1) % g.buffers]], valid=(tm, tk), scalars=g.scalars)
-                kernel.do("tmov", [b], [l1_b[(loads_b - 1) % g.buffers]], valid=(tk, tn), scalars=g.scalars)
-                kernel.do("tmatmul" if block == 0 else "tmatmul_acc", [acc], ([] if block == 0 else [acc]) + [a, b],
-                          valid=(tm, tn), report=(0, tm, tk, tn), scalars=g.scalars)
-                step += 1
-            width = tn * _BYTES[g.out]
-            kernel.do("tstore", [], [acc], valid=(tm, tn), dtype_out=out, pipe="FIX", scalars=g.scalars,
-                      report=(c_base + (m * g.n + n) * _BYTES[g.out], tm, width, g.n * _BYTES[g.out]))
-    return kernel
+    l0 = g.l0
+
+    @pl.jit
+    def multiply(a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.Out[pl.Tensor[[m, n], result]]):
+        for core in pl.spmd(rows * cols, name_hint="multiply"):
+            m_begin, n_begin = core // cols * m_core, core % cols * n_core
+            for j in pl.range(0, n_core, bn):
+                lb = pl.load(b, [0, n_begin + j], [k, bn], target_memory=pl.Mem.Mat)
+                for i in pl.pipeline(0, m_core, bm, stage=2):
+                    la = pl.load(a, [m_begin + i, 0], [bm, k], target_memory=pl.Mem.Mat)
+                    acc = pl.create_tile([bm, bn], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+                    for k0 in pl.pipeline(0, k, bk, stage=l0):
+                        left = pl.tile.extract(la, 0, k0, [bm, bk], target_memory=pl.Mem.Left)
+                        right = pl.tile.extract(lb, k0, 0, [bk, bn], target_memory=pl.Mem.Right)
+                        if k0 == 0:
+                            acc = pl.matmul(left, right)
+                        else:
+                            acc = pl.matmul_acc(acc, left, right)
+                    c = pl.store(acc, [m_begin + i, n_begin + j], c)
+        return c
+
+    return recorded(multiply, tensor(m, k), tensor(k, n), tensor(m, n, dtype=g.out))
+
+
+def split_k_gemm(m: int, n: int, k: int, cores: int) -> Recording:
+    """One tile of result: every core multiplies its share of K and adds its part in memory."""
+    share, step = k // cores, 256
+
+    @pl.jit
+    def multiply(
+        a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.InOut[pl.Tensor[[m, n], pl.FP32]]
+    ):
+        for core in pl.spmd(cores, name_hint="multiply"):
+            acc = pl.create_tile([m, n], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+            for k0 in pl.pipeline(0, share, step, stage=2):
+                la = pl.load(a, [0, core * share + k0], [m, step], target_memory=pl.Mem.Mat)
+                lb = pl.load(b, [core * share + k0, 0], [step, n], target_memory=pl.Mem.Mat)
+                left, right = pl.move(la, target_memory=pl.Mem.Left), pl.move(lb, target_memory=pl.Mem.Right)
+                if k0 == 0:
+                    acc = pl.matmul(left, right)
+                else:
+                    acc = pl.matmul_acc(acc, left, right)
+            c = pl.store(acc, [0, 0], c, atomic=pl.AtomicType.Add)
+        return c
+
+    return recorded(multiply, tensor(m, k), tensor(k, n), tensor(m, n, dtype="float32"))
+
+
+_TYPES = {"float16": pl.FP16, "bfloat16": pl.BF16, "float32": pl.FP32}
+
+
+def _product(g: Gemm, width: int) -> Any:
+    """The tiled product as an inline function; rows of B and of the result are ``width`` long."""
+    m, n, k = g.m, width, g.k
+    rows, cols = g.grid
+    m_core, n_core = -(-m // rows), g.n_core or -(-n // cols)
+    m_band = -(-m_core // g.bands)
+    bm, bn, bk = g.base
+    step_a, step_b = bk * g.depth_a, bk * g.depth_b
+    buffers, l0 = g.buffers, g.l0
+
+    @pl.inline
+    def product(a, right_side, c):
+        for core in pl.spmd(rows * cols, name_hint="multiply"):
+            m_begin = core // cols * m_core
+            n_begin = core % cols * n_core
+            m_end = pl.min(m_begin + m_core, m)
+            n_end = pl.min(n_begin + n_core, n)
+            for band in pl.range(m_begin, m_end, m_band):
+                for j in pl.range(n_begin, n_end, bn):
+                    wide = pl.min(n_end - j, bn)
+                    for i in pl.range(band, pl.min(band + m_band, m_end), bm):
+                        high = pl.min(m_end - i, bm)
+                        acc = pl.create_tile([bm, bn], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+                        for ka in pl.pipeline(0, k, step_a, stage=buffers):
+                            la = pl.load(a, [i, ka], [bm, step_a], [high, step_a], target_memory=pl.Mem.Mat)
+                            for kb in pl.pipeline(0, step_a, step_b, stage=buffers):
+                                lb = pl.load(
+                                    right_side, [ka + kb, j], [step_b, bn], [step_b, wide], target_memory=pl.Mem.Mat
+                                )
+                                for k0 in pl.pipeline(0, step_b, bk, stage=l0):
+                                    left = pl.tile.extract(la, 0, kb + k0, [bm, bk], target_memory=pl.Mem.Left)
+                                    right = pl.tile.extract(lb, k0, 0, [bk, bn], target_memory=pl.Mem.Right)
+                                    if ka + kb + k0 == 0:
+                                        acc = pl.matmul(left, right)
+                                    else:
+                                        acc = pl.matmul_acc(acc, left, right)
+                        c = pl.store(acc, [i, j], c)
+        return c
+
+    return product
+
+
+def _kernel(g: Gemm) -> Any:
+    m, n, k, result = g.m, g.n, g.k, _TYPES[g.out]
+    product = _product(g, n)
+
+    @pl.jit
+    def multiply(
+        a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.Out[pl.Tensor[[m, n], result]]
+    ):
+        c = product(a, b, c)
+        return c
+
+    @pl.jit
+    def multiply_turned(
+        a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[n, k], pl.FP16], c: pl.Out[pl.Tensor[[m, n], result]]
+    ):
+        c = product(a, pl.transpose(b, 0, 1), c)
+        return c
+
+    return multiply_turned if g.turned else multiply

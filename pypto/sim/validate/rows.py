@@ -33,6 +33,30 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """A change somebody made and its effect: published and simulated, before and after, in one unit.
+
+    ``reason`` says why a side that is ``None`` could not be re-created.
+    """
+
+    family: str
+    case: str
+    before: float
+    after: float
+    simulated_before: float | None = None
+    simulated_after: float | None = None
+    reason: str = ""
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the simulated change has the published sign; ``None`` when a side is missing."""
+        if self.simulated_before is None or self.simulated_after is None:
+            return None
+        change = self.simulated_after - self.simulated_before
+        return change * (self.after - self.before) > 0 or change == self.after - self.before == 0
+
+
+@dataclass(frozen=True)
 class Summary:
     """Mean absolute error of one family's fitted or untouched rows."""
 
@@ -54,3 +78,9 @@ def summaries(rows: Iterable[Row]) -> list[Summary]:
         mean = sum(errors) / len(errors) if errors else None
         found.append(Summary(family, use, len(errors), len(members) - len(errors), mean))
     return found
+
+
+def signs(pairs: Iterable[Pair]) -> tuple[int, int, int]:
+    """How many changes come out with the right sign, with the wrong one, and how many are not re-created."""
+    found = [pair.right for pair in pairs]
+    return found.count(True), found.count(False), found.count(None)

@@ -1,4 +1,4 @@
-"""Which names a loop must carry: those whose value at the start of an iteration may still be read."""
+"""Which names a loop must carry and the branches of an ``if`` must agree on: those whose value may still be read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ class ExposedNames:
 
     def __init__(self, body: list[ir.Stmt]):
         self._at_head: dict[int, Names] = {}
+        self._after: dict[int, Names] = {}
         self._loops: list[tuple[Names, Names]] = []  # (live at continue, live at break)
         self._block(body, _NONE)
 
     def at_head(self, loop: ir.For | ir.While) -> Names:
         """Names whose value at the start of an iteration of ``loop`` is read in it, in a later one or after it."""
         return self._at_head[id(loop)]
+
+    def after(self, branch: ir.If) -> Names:
+        """Names whose value may be read after ``branch``."""
+        return self._after[id(branch)]
 
     def _block(self, body: list[ir.Stmt], live: Names) -> Names:
         for stmt in reversed(body):
@@ -29,6 +34,7 @@ class ExposedNames:
     def _statement(self, stmt: ir.Stmt, live: Names) -> Names:
         read = frozenset(e.name for x in direct_expressions(stmt) for e in walk(x) if isinstance(e, ir.Var))
         if isinstance(stmt, ir.If):
+            self._after[id(stmt)] = live
             return self._block(stmt.then_body, live) | self._block(stmt.else_body, live) | read
         if isinstance(stmt, (ir.For, ir.While)):
             return self._loop(stmt, live, read)

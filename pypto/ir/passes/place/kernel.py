@@ -285,28 +285,26 @@ class KernelPlacer(Operations):
         with self.block() as else_body:
             self._block(stmt.else_body)
         else_values = self.values
-        self._merge(
-            before, then_values, else_values, then_body, else_body, _ends(stmt.then_body), _ends(stmt.else_body)
-        )
+        needed = self._exposed.after(stmt)
+        if _ends(stmt.then_body) or _ends(stmt.else_body):
+            self.values = else_values if _ends(stmt.then_body) else then_values
+        else:
+            self._merge(before, needed, then_values, else_values, then_body, else_body)
         self.emit(ir.If(condition, then_body, else_body, span=self.span))
 
     def _merge(
         self,
         before: dict[str, Value],
+        needed: frozenset[str],
         then_values: dict[str, Value],
         else_values: dict[str, Value],
         then_body: list[ir.Stmt],
         else_body: list[ir.Stmt],
-        then_ends: bool,
-        else_ends: bool,
     ) -> None:
-        if then_ends or else_ends:
-            self.values = else_values if then_ends else then_values
-            return
         merged = dict(before)
         for name in then_values:
             first, second = then_values[name], else_values.get(name)
-            if second is None or first is second or first == second:
+            if second is None or first is second or first == second or name not in needed:
                 merged[name] = first
                 continue
             merged[name] = self._joined(name, first, second, then_body, else_body)
