@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pypto.ir.dtype import DataType
@@ -92,20 +92,30 @@ def _dtype_code(emitter: Emitter, instruction: Instruction, name: str) -> int:
 
 
 def _rotate_slots(emitter: Emitter, instruction: Instruction, row: Row) -> None:
-    """Move every destination with slots to the slot its register names now."""
+    """Move every destination with slots, and the views into it, to the slot its register names now."""
     for position in row.destinations():
         operand = instruction.operands[position]
         tile = emitter.symbols.get(operand.name) if isinstance(operand, Register) else None
         if isinstance(tile, Tile) and tile.slots is not None and row.operands[position].access == "out":
             register = emitter.scalar_register(instruction, tile.slots.by, tile.position, wants_float=False)
-            emitter.emit(
-                opcodes.SLOT,
-                emitter.offsets[tile.name],
-                emitter.slot_base(tile),
-                tile.slots.pitch,
-                tile.slots.count,
-                register,
-            )
+            for moved in _in_slot_of(tile, emitter):
+                emitter.emit(
+                    opcodes.SLOT,
+                    emitter.offsets[moved.name],
+                    emitter.slot_base(moved),
+                    tile.slots.pitch,
+                    tile.slots.count,
+                    register,
+                )
+
+
+def _in_slot_of(tile: Tile, emitter: Emitter) -> Iterator[Tile]:
+    """``tile`` and the tiles that lie in its slot and go by the same register."""
+    assert tile.slots is not None
+    for other in emitter.symbols.values():
+        if isinstance(other, Tile) and other.space == tile.space and other.slots == tile.slots:
+            if tile.offset <= other.offset < tile.offset + tile.slots.pitch:
+                yield other
 
 
 def operand_dtypes(emitter: Emitter, instruction: Instruction, row: Row) -> tuple[DataType | None, ...]:

@@ -45,6 +45,37 @@ def test_slots_of_a_declared_allocation_rotate(tmp_path):
     assert "slots 2 pitch 4096" in text
 
 
+@pl.program
+class RotatingViews:
+    @pl.function(type=pl.FunctionType.InCore)
+    def rotate(self, x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]) -> pl.Tensor[[64, 32], pl.FP32]:
+        for k in pl.range(2):
+            small: pl.Tile[[8, 32], pl.FP32, ring[(k + 1) % 2], pl.Mem.Vec] = pl.load(x, [k * 32, 0], [8, 32])
+            big: pl.Tile[[24, 32], pl.FP32, ring[k % 2], pl.Mem.Vec] = pl.load(x, [k * 32 + 8, 0], [24, 32])
+            head, tail = small[0:4, :], big[16:24, :]
+            filled = pl.fillpad(pl.set_validshape(big, 4, 32), pad_value=pl.PadValue.zero)
+            y = pl.store(small, [k * 32, 0], y)
+            y = pl.store(filled, [k * 32 + 8, 0], y)
+            y = pl.store(pl.add(head, 1.0), [k * 32, 0], y)
+            y = pl.store(pl.add(tail, 1.0), [k * 32 + 24, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]) -> pl.Tensor[[64, 32], pl.FP32]:
+        y = self.rotate(x, y)
+        return y
+
+
+def test_views_follow_their_slot_and_slots_are_as_large_as_the_largest_tile():
+    x = rnd(64, 32)
+    want = x.clone().view(2, 32, 32)
+    want[:, 12:32] = 0
+    want[:, 0:4] += 1
+    want[:, 24:32] = x.view(2, 32, 32)[:, 24:32] + 1
+    torch.testing.assert_close(ir.compile(RotatingViews, platform="a2a3")(x), want.view(64, 32))
+    assert_round_trips(RotatingViews)
+
+
 def test_the_plan_is_written_and_buffers_are_reused(tmp_path):
     @pl.jit
     def chain(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):

@@ -26,6 +26,7 @@ class Tile:
     allocation: str | None = None  # name of a declared allocation
     slots: int = 1
     slot: Any = None  # slot operand of a declared allocation
+    pitch_bytes: int = 0  # from one slot to the next; known once planned
     stage: tuple[tuple[Any, int], ...] = ()  # (pipeline loop, copy) around its definition
     address: int = -1
 

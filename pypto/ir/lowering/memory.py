@@ -42,7 +42,7 @@ def plan(kernel: Kernel, spaces: dict[str, Space], span: Span, planner: Planner 
     kernel.tiles = [t for t in kernel.tiles if t in used or t.buffer in buffers]
     for tile in buffers:
         if isinstance(tile.slot, int):
-            tile.address += tile.slot * tile.nbytes
+            tile.address += tile.slot * tile.pitch_bytes
     for tile in kernel.tiles:
         tile.address = tile.buffer.address + tile.base_offset()
     kernel.body = _without_copies(kernel.body)
@@ -200,7 +200,8 @@ def _first_fit(
     sizes = _declared_sizes(leaders)
 
     def extent(tile: Tile) -> int:
-        return _rounded(sizes.get(tile.allocation or "", tile.nbytes), space.alignment_bytes) * tile.slots
+        tile.pitch_bytes = _rounded(sizes.get(tile.allocation or "", tile.nbytes), space.alignment_bytes)
+        return tile.pitch_bytes * tile.slots
 
     for tile in leaders:
         size = extent(tile)

@@ -128,8 +128,9 @@ def _tile_line(tile: Tile, text: Text) -> str:
     line = f"tile %{tile.name} : {tile.space}<{tile.rows}x{tile.cols}x{tile.dtype.to_string()}> at {tile.address}"
     if tile.row_stride != tile.cols:
         line += f" stride {tile.row_stride}"
-    if tile.slots > 1 and tile.slot is not None and not isinstance(tile.slot, int):
-        line += f" slots {tile.slots} pitch {tile.nbytes} by {text.operand(tile.slot)}"
+    owner = tile.buffer
+    if owner.slots > 1 and owner.slot is not None and not isinstance(owner.slot, int):
+        line += f" slots {owner.slots} pitch {owner.pitch_bytes} by {text.operand(owner.slot)}"
     if tile.valid is not None:
         line += f" valid {tile.valid[0]} {tile.valid[1]}"
     return line

@@ -248,7 +248,7 @@ class Outliner:
     def _launch(
         self, callee: str, args: tuple[ir.Expr, ...], kind: ir.Type, attrs: dict[str, Any], scope: ir.Scope
     ) -> ir.FunctionCall:
-        special = scope.task is not None or any(k in attrs for k in LAUNCH_ATTRS)
+        special = scope.task is not None or any(k in attrs for k in (*LAUNCH_ATTRS, "dumps"))
         form = "call" if not special else "spmd_submit" if "core_num" in attrs else "submit"
         if form != "call":
             items = kind.items if isinstance(kind, ir.TupleType) else () if isinstance(kind, ir.NoneType) else (kind,)

@@ -208,7 +208,7 @@ class Movement(PlacementState):
         target = ir.Var(self.fresh("window"), window.type, self.span)
         arguments = {
             "tensor": window.base,
-            "shape": window.extents,
+            "shape": tuple(map(ir.as_expr, window.extents)),
             "offset": window.offsets,
             "valid_shape": None,
             "drop_dims": window.dropped or None,
