@@ -292,3 +292,29 @@ def test_text_of_a_pipelined_loop_with_a_remainder():
     piped(x, y, config=SIM)
     torch.testing.assert_close(y, 2 * x)
     assert_round_trips(piped.lower(x, y))
+
+
+@pl.jit
+def nested_pipelines(x: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP, dumps=[x]):
+        for i in pl.pipeline(0, 16, 4, stage=3):
+            acc = pl.full([4, 32], dtype=pl.FP32, value=0.0)
+            for k in pl.range(3):
+                t = pl.mul(x[i : i + 4, :], 2.0)
+                n = k * 2
+                if n > 2:
+                    u = pl.add(t, 1.0)
+                    acc = pl.add(acc, u)
+                for z in pl.pipeline(2, -1, -2, stage=2):
+                    w = pl.mul(x[i + z : i + z + 2, :], 0.5)
+                    o[i + z : i + z + 2, :] = w
+                acc = pl.add(acc, t)
+            o[i : i + 4, :] = pl.add(acc, o[i : i + 4, :])
+    return o
+
+
+def test_copies_of_nested_pipelines_have_names_of_their_own():
+    x, o = random(16, 32), torch.zeros(16, 32)
+    nested_pipelines(x, o, config=RunConfig(platform="a2a3"))
+    torch.testing.assert_close(o, 8.5 * x + 1)
+    assert_round_trips(nested_pipelines.lower(x, o))

@@ -14,7 +14,7 @@ from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
 from pypto.ir.enums import ForKind
 from pypto.ir.simplify import fold, simplified
-from pypto.ir.walk import Rewrite, rewrite_body, statements, substitution, targets
+from pypto.ir.walk import Rewrite, blocks, rewrite_body, statements, substitution, targets
 
 
 def pipeline_loops(program: ir.Program) -> ir.Program:
@@ -71,7 +71,7 @@ def _staged(loop: ir.For, number: int, defined: set[str]) -> list[ir.Stmt]:
     boundary = _binary("+", loop.start, _binary("*", whole, loop.step))
     copies: list[ir.Stmt] = []
     for copy in range(stage):
-        copies += _copy(loop, copy, number)
+        copies += _copy(loop, copy, number, defined)
     main = replace(
         loop,
         kind=ForKind.Sequential,
@@ -122,10 +122,24 @@ def _positive(step: ir.Expr) -> bool:
     return not (isinstance(step, ir.Const) and step.value is not None and step.value < 0)
 
 
-def _copy(loop: ir.For, copy: int, number: int) -> list[ir.Stmt]:
+def _local(body: list[ir.Stmt], defined: set[str]) -> dict[str, ir.Var]:
+    """Variables of loops in ``body`` that exist in an iteration only: each copy has its own, as two loops would."""
+    inside: dict[str, ir.Var] = {}
+    outside = set(defined)
+    for stmt in body:
+        if isinstance(stmt, (ir.For, ir.While)):
+            inside.update((v.name, v) for s in statements(stmt.body) for v in targets(s))
+        else:
+            outside |= {v.name for v in targets(stmt)}
+            for block in blocks(stmt):
+                inside.update(_local(block, outside))
+    return {name: variable for name, variable in inside.items() if name not in outside}
+
+
+def _copy(loop: ir.For, copy: int, number: int, defined: set[str]) -> list[ir.Stmt]:
     if copy == 0:
         return [ir.Scope("stage", loop.body, {"loop": number, "stage": 0}, span=loop.span)]
-    loops = {v.name: v for v in _loop_variables(loop.body)}
+    loops = {**_local(loop.body, defined), **{v.name: v for v in _loop_variables(loop.body)}}
     suffix = _suffix(f"_s{copy}", [loop.var.name, *loops], loop)
     variable = ir.Var(f"{loop.var.name}{suffix}", loop.var.type, loop.span)
     offset = _binary("*", loop.step, ir.index(copy))
