@@ -112,10 +112,11 @@ def _rotate_slots(emitter: Emitter, instruction: Instruction, row: Row) -> None:
 def _in_slot_of(tile: Tile, emitter: Emitter) -> Iterator[Tile]:
     """``tile`` and the tiles that lie in its slot and go by the same register."""
     assert tile.slots is not None
+    end = tile.offset + tile.slots.pitch
     for other in emitter.symbols.values():
-        if isinstance(other, Tile) and other.space == tile.space and other.slots == tile.slots:
-            if tile.offset <= other.offset < tile.offset + tile.slots.pitch:
-                yield other
+        same = isinstance(other, Tile) and other.space == tile.space and other.slots == tile.slots
+        if same and tile.offset <= other.offset < end:
+            yield other
 
 
 def operand_dtypes(emitter: Emitter, instruction: Instruction, row: Row) -> tuple[DataType | None, ...]:
