@@ -113,9 +113,9 @@ def _in_slot_of(tile: Tile, emitter: Emitter) -> Iterator[Tile]:
     """``tile`` and the tiles that lie in its slot and go by the same register."""
     assert tile.slots is not None
     end = tile.offset + tile.slots.pitch
-    for other in emitter.symbols.values():
-        same = isinstance(other, Tile) and other.space == tile.space and other.slots == tile.slots
-        if same and tile.offset <= other.offset < end:
+    tiles = (symbol for symbol in emitter.symbols.values() if isinstance(symbol, Tile))
+    for other in tiles:
+        if other.space == tile.space and other.slots == tile.slots and tile.offset <= other.offset < end:
             yield other
 
 

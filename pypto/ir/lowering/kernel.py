@@ -118,8 +118,8 @@ class KernelLowering(RankLowering):
         tile.allocation = declaration.name or f"declared_{id(declaration):x}"
         tile.slots = declaration.slots or 1
         if hasattr(memref, "slot"):
-            tile.slot = self.temporary()  # of its own: views follow the tile they are of, others do not
-            self.scalar(memref.slot, tile.slot)
+            shared = isinstance(memref.slot, ir.Var)  # views follow the tile whose register they have, others do not
+            tile.slot = self.scalar(memref.slot, self.temporary() if shared else None)
 
     def set_valid(self, tile: Tile, kind: ir.TileType) -> None:
         """Emit the valid shape of a value when it is known only at run time."""
