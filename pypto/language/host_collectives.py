@@ -11,7 +11,7 @@ import pypto.language.distributed as pld
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INT32, INT64
 from pypto.ir.enums import ReduceOp
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, Error, InvalidOperationError
 from pypto.ir.operations.distributed import POINTER
 from pypto.ir.walk import rewrite_body
 
@@ -37,19 +37,13 @@ def host_collective(parser: RankCalls, call: ir.Call, node: ast.Call) -> ir.Func
     operands = [arguments[name] for name in OPERANDS[call.op]]
     for name, value in zip(OPERANDS[call.op], operands):
         if not value.type.distributed:
-            parser.fail(_operand_error(), f"{call.op}: {name} must be window-bound in a HOST orchestrator", node)
+            parser.fail(InvalidOperationError, f"{call.op}: {name} must be window-bound in a HOST orchestrator", node)
     if call.op == "pld.tensor.all_to_all_v" and parser.loops:
         raise CompileError(f"{call.op} in a HOST orchestrator cannot stand in a loop", call.span)
     function = _function(parser, call, operands)
     position = OPERANDS[call.op].index("target" if "target" in OPERANDS[call.op] else "signal")
     attrs = {"everywhere": True, "returns": (position,)}
     return ir.FunctionCall(function.name, tuple(operands), operands[position].type, "call", attrs, parser.span(node))
-
-
-def _operand_error() -> Any:
-    from pypto.ir.errors import InvalidOperationError
-
-    return InvalidOperationError
 
 
 def _private_signal(parser: RankCalls, lanes: int, node: ast.Call) -> ir.Expr:
@@ -96,7 +90,10 @@ def _function(parser: RankCalls, call: ir.Call, operands: list[ir.Expr]) -> ir.F
         name = next(n for n in (base, *(f"{base}__{i}" for i in range(1, 1000))) if n not in taken)
         chip = _programs(call)
         made = Specialisation(_host(chip))
-        made.dependency("chip", chip, operands, parser.call_site or call.span)
+        try:
+            made.dependency("chip", chip, operands, parser.call_site or call.span)
+        except Error as error:  # found inside the chip program; the statement is what the author wrote
+            raise type(error)(error.message, call.span, error.hint) from None
         for inner in _renamed(made._functions, {"chip": name, "kernel": f"{name.rpartition('.')[2]}_kernel"}):
             parser.context.dependency(inner.name, inner, [], call.span)
             if inner.name == name:
