@@ -7,14 +7,15 @@ Each copy becomes a ``stage`` scope, which tells the memory planner to give it b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
 from pypto.ir.enums import ForKind
+from pypto.ir.passes.copies import free_suffix, loop_locals, loop_variables, renaming
 from pypto.ir.simplify import fold, simplified
-from pypto.ir.walk import Rewrite, blocks, rewrite_body, statements, substitution, targets
+from pypto.ir.walk import rewrite_body, statements, substitution, targets
 
 
 def pipeline_loops(program: ir.Program) -> ir.Program:
@@ -91,60 +92,24 @@ def _staged(loop: ir.For, number: int, defined: set[str]) -> list[ir.Stmt]:
 def _remainder(loop: ir.For, defined: set[str]) -> ir.For:
     """``loop`` under names of its own: two loops never bind the same local variable."""
     own = {v.name: v for s in statements(loop.body) for v in targets(s) if v.name not in defined}
-    own.update((v.name, v) for v in [loop.var, *_loop_variables(loop.body)])
-    change = _renaming(own, _suffix("_rest", own, loop))
+    own.update((v.name, v) for v in [loop.var, *loop_variables(loop.body)])
+    change = renaming(own, free_suffix("_rest", own, loop))
     return replace(loop, var=change(loop.var), body=rewrite_body(loop.body, change))  # type: ignore[arg-type]
-
-
-def _suffix(wanted: str, renamed: Iterable[str], loop: ir.For) -> str:
-    """``wanted``, repeated until no name of ``loop`` ends up equal to another: an inner pipeline left some behind."""
-    taken = {v.name for s in statements(loop.body) for v in targets(s)} | {v.name for v in _loop_variables([loop])}
-    suffix = wanted
-    while any(f"{name}{suffix}" in taken for name in renamed):
-        suffix += wanted
-    return suffix
-
-
-def _loop_variables(body: list[ir.Stmt]) -> list[ir.Var]:
-    return [s.var for s in statements(body) if isinstance(s, ir.For)]
-
-
-def _renaming(variables: dict[str, ir.Var], suffix: str) -> Rewrite:
-    def change(expr: ir.Expr) -> ir.Expr:
-        if isinstance(expr, ir.Var) and expr.name in variables:
-            return replace(expr, name=f"{expr.name}{suffix}")
-        return expr
-
-    return change
 
 
 def _positive(step: ir.Expr) -> bool:
     return not (isinstance(step, ir.Const) and step.value is not None and step.value < 0)
 
 
-def _local(body: list[ir.Stmt], defined: set[str]) -> dict[str, ir.Var]:
-    """Variables of loops in ``body`` that exist in an iteration only: each copy has its own, as two loops would."""
-    inside: dict[str, ir.Var] = {}
-    outside = set(defined)
-    for stmt in body:
-        if isinstance(stmt, (ir.For, ir.While)):
-            inside.update((v.name, v) for s in statements(stmt.body) for v in targets(s))
-        else:
-            outside |= {v.name for v in targets(stmt)}
-            for block in blocks(stmt):
-                inside.update(_local(block, outside))
-    return {name: variable for name, variable in inside.items() if name not in outside}
-
-
 def _copy(loop: ir.For, copy: int, number: int, defined: set[str]) -> list[ir.Stmt]:
     if copy == 0:
         return [ir.Scope("stage", loop.body, {"loop": number, "stage": 0}, span=loop.span)]
-    loops = {**_local(loop.body, defined), **{v.name: v for v in _loop_variables(loop.body)}}
-    suffix = _suffix(f"_s{copy}", [loop.var.name, *loops], loop)
+    loops = {**loop_locals(loop.body, defined), **{v.name: v for v in loop_variables(loop.body)}}
+    suffix = free_suffix(f"_s{copy}", [loop.var.name, *loops], loop)
     variable = ir.Var(f"{loop.var.name}{suffix}", loop.var.type, loop.span)
     offset = _binary("*", loop.step, ir.index(copy))
     change = substitution({loop.var.name: variable})
-    inner = _renaming(loops, suffix)
+    inner = renaming(loops, suffix)
     body = rewrite_body(loop.body, lambda e: fold(inner(change(e))))
     value = simplified(ir.Binary("+", loop.var, offset, loop.var.type.dtype))  # type: ignore[attr-defined]
     return [

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pypto.ir import nodes as ir
 from pypto.ir.enums import ForKind
 from pypto.ir.errors import CompileError
+from pypto.ir.passes.copies import free_suffix, loop_locals, loop_variables, renaming
 from pypto.ir.passes.retype import retyped
 from pypto.ir.simplify import fold, simplified
-from pypto.ir.walk import Rewrite, rewrite_body, substitution
+from pypto.ir.walk import Rewrite, rewrite_body, statements, substitution, targets
 
 LARGEST_EXPANSION = 65_536
 """Copies of one body beyond which the loop is refused instead of filling the memory of the host."""
@@ -17,33 +18,39 @@ LARGEST_EXPANSION = 65_536
 
 def unroll(program: ir.Program) -> ir.Program:
     """Every ``pl.unroll`` loop written out, constants folded, dead branches gone."""
-    functions = {n: replace(f, body=_written_out(rewrite_body(f.body, fold))) for n, f in program.functions.items()}
-    return replace(program, functions=functions)
+    return replace(program, functions={name: _written_out(f) for name, f in program.functions.items()})
 
 
-def _written_out(body: list[ir.Stmt]) -> list[ir.Stmt]:
-    result = _block(body)
-    return result if result == body else retyped(result)
+def _written_out(function: ir.Function) -> ir.Function:
+    body = rewrite_body(function.body, fold)
+    result = _block(body, {p.name for p in function.params})
+    return replace(function, body=result if result == body else retyped(result))
 
 
-def _block(body: list[ir.Stmt]) -> list[ir.Stmt]:
-    return [s for stmt in body for s in _statement(stmt)]
+def _block(body: list[ir.Stmt], defined: set[str]) -> list[ir.Stmt]:
+    """``defined``: variables that have a value before ``body``."""
+    defined, result = set(defined), []
+    for stmt in body:
+        result += _statement(stmt, defined)
+        defined |= {v.name for s in statements([stmt]) for v in targets(s)}
+    return result
 
 
-def _statement(stmt: ir.Stmt) -> list[ir.Stmt]:
+def _statement(stmt: ir.Stmt, defined: set[str]) -> list[ir.Stmt]:
     if isinstance(stmt, ir.For) and stmt.kind == ForKind.Unroll:
-        return _copies(stmt)
+        return _copies(stmt, defined)
     if isinstance(stmt, ir.If):
         condition = simplified(stmt.condition)
         if isinstance(condition, ir.Const):
-            return _block(stmt.then_body if condition.value else stmt.else_body)
-        return [replace(stmt, condition=condition, then_body=_block(stmt.then_body), else_body=_block(stmt.else_body))]
+            return _block(stmt.then_body if condition.value else stmt.else_body, defined)
+        then_body, else_body = (_block(block, defined) for block in (stmt.then_body, stmt.else_body))
+        return [replace(stmt, condition=condition, then_body=then_body, else_body=else_body)]
     if isinstance(stmt, (ir.For, ir.While, ir.Scope)):
-        return [replace(stmt, body=_block(stmt.body))]
+        return [replace(stmt, body=_block(stmt.body, defined))]
     return [stmt]
 
 
-def _copies(loop: ir.For) -> list[ir.Stmt]:
+def _copies(loop: ir.For, defined: set[str]) -> list[ir.Stmt]:
     bounds = [simplified(b) for b in (loop.start, loop.stop, loop.step)]
     numbers = [int(b.value) for b in bounds if isinstance(b, ir.Const) and b.value is not None]
     if len(numbers) != 3 or numbers[2] == 0:
@@ -53,9 +60,13 @@ def _copies(loop: ir.For) -> list[ir.Stmt]:
         raise CompileError(
             f"pl.unroll makes {len(values)} copies; at most {LARGEST_EXPANSION} are written out", loop.span
         )
+    own = {**loop_locals(loop.body, defined), **{v.name: v for v in loop_variables(loop.body)}}
     copies: list[ir.Stmt] = []
-    for value in values:
-        copies += _block(rewrite_body(loop.body, _constant(loop.var.name, ir.Const(value, loop.var.type.dtype))))  # type: ignore[attr-defined]
+    for number, value in enumerate(values):
+        body = rewrite_body(loop.body, _constant(loop.var.name, ir.Const(value, loop.var.type.dtype)))  # type: ignore[attr-defined]
+        if number and own:
+            body = rewrite_body(body, renaming(own, free_suffix(f"_u{number}", own, loop)))
+        copies += _block(body, defined)
     return copies
 
 
