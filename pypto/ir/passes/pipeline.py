@@ -17,6 +17,7 @@ from pypto.ir.passes.split_lanes import split_lanes
 from pypto.ir.passes.task_fans import fan_task_ids
 from pypto.ir.passes.unroll import unroll
 from pypto.ir.passes.windows import externalise_windows
+from pypto.ir.passes.write_back import write_back
 
 ProgramPass = Callable[[ir.Program], ir.Program]
 
@@ -33,6 +34,7 @@ def lowering_passes() -> list[NamedPass]:
     """Passes that do not depend on the chip: what ``lower()`` runs."""
     return [
         NamedPass("UnrollLoops", unroll),
+        NamedPass("WriteBack", write_back),
         NamedPass("OutlineCoreScopes", outline),
         NamedPass("ExternaliseWindows", externalise_windows),
         NamedPass("FanTaskIds", fan_task_ids),
