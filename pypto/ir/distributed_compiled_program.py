@@ -14,7 +14,6 @@ from pypto.ir.artifact import signature_of, write_meta
 from pypto.ir.compiled_program import ParamInfo
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import FunctionType, ParamDirection
-from pypto.ir.errors import CompileError
 
 if TYPE_CHECKING:
     from pypto.ir.compilation import Checks
@@ -249,10 +248,11 @@ def compile_distributed(
     from pypto.ir.lowering.build import build
     from pypto.ir.lowering.distributed_domains import Domains
     from pypto.ir.lowering.distributed_host import HostLowering
+    from pypto.ir.lowering.orchestrators import host_orchestrator
 
     chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
     checks.placed(ready, GENERATIONS[backend_type.name], directory)
-    host = _orchestrator(ready)
+    host = host_orchestrator(ready)
     domains = Domains(host).infer()
     text = HostLowering(host, ready.functions, domains).run()
     entries = [f for f in ready.functions.values() if f.type == FunctionType.Orchestration]
@@ -278,22 +278,6 @@ def compile_distributed(
     }
     write_meta(directory / META, meta)
     return DistributedCompiledProgram(directory, platform, config, meta, ready, sub_workers)
-
-
-def _orchestrator(program: ir.Program) -> ir.Function:
-    found = [
-        f
-        for f in program.functions.values()
-        if f.level is not None and f.level.number >= 3 and f.attrs.get("python") is None
-    ]
-    if len(found) != 1:
-        names = ", ".join(f.name for f in found) or "none"
-        raise CompileError(f"program {program.name!r} needs exactly one HOST orchestrator, it has {names}")
-    if found[0].level is not None and found[0].level.number > 3:
-        raise CompileError(
-            f"{found[0].name!r} is at level {found[0].level}; programs of one host (level HOST) run here", found[0].span
-        )
-    return found[0]
 
 
 def _write_sub_workers(directory: Path, program: ir.Program) -> list[SubWorkerSource]:

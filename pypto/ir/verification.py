@@ -14,6 +14,7 @@ from pypto.ir.type_checks import misfits
 from pypto.ir.walk import blocks, direct_expressions, flatten, statements, targets, walk
 
 DEVICE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
+HOST_NUMBER = 3  # of the levels that one host orchestrates (spec distributed 1.1)
 VECTOR_KINDS = ("elementwise", "broadcast", "reduce", "cast", "sort")
 
 
@@ -48,33 +49,40 @@ def _types(function: ir.Function, program: ir.Program) -> Iterator[Finding]:
 
 
 def _inout_use(function: ir.Function, program: ir.Program) -> Iterator[Finding]:
-    """A tensor handed over as ``Out`` or ``InOut`` goes on under the name of the result (spec language 6.4)."""
+    """A tensor handed over as ``Out`` or ``InOut`` goes on under the name of the result (spec language 6.4).
+
+    In a HOST orchestrator also when no name takes the result: then the old name has none to go on under (distributed
+    1.5).
+    """
     if function.type in DEVICE:
         return
-    yield from _stale_reads(function.body, {}, program)
+    host = function.level is not None and function.level.number >= HOST_NUMBER
+    yield from _stale_reads(function.body, {}, program, host)
 
 
-def _stale_reads(body: list[ir.Stmt], stale: dict[str, str], program: ir.Program) -> Iterator[Finding]:
-    """``stale``: variable -> the result that replaced it; changed in place."""
+def _stale_reads(body: list[ir.Stmt], stale: dict[str, str], program: ir.Program, host: bool) -> Iterator[Finding]:
+    """``stale``: variable -> the result that replaced it, "" when nothing did; changed in place."""
     for stmt in body:
         for expr in direct_expressions(stmt):
             yield from _reads(expr, stale, program)
+        if host:
+            stale.update(dict.fromkeys(_handed_over(stmt, program), ""))
         for name, result in _replaced(stmt, program):
             stale[name] = result
         for variable in targets(stmt):
             stale.pop(variable.name, None)
-        yield from _inside(stmt, stale, program)
+        yield from _inside(stmt, stale, program, host)
 
 
-def _inside(stmt: ir.Stmt, stale: dict[str, str], program: ir.Program) -> Iterator[Finding]:
+def _inside(stmt: ir.Stmt, stale: dict[str, str], program: ir.Program, host: bool) -> Iterator[Finding]:
     """The blocks of ``stmt``; what goes stale in an iteration of a loop is stale in the next one."""
     after = dict(stale)
     for block in blocks(stmt):
         inner = dict(stale)
-        first = list(_stale_reads(block, inner, program))
+        first = list(_stale_reads(block, inner, program, host))
         yield from first
         if isinstance(stmt, (ir.For, ir.While)):
-            yield from (f for f in _stale_reads(block, dict(inner), program) if f not in first)
+            yield from (f for f in _stale_reads(block, dict(inner), program, host) if f not in first)
         after.update(inner)
     stale.update(after)
 
@@ -84,9 +92,27 @@ def _reads(expr: ir.Expr, stale: dict[str, str], program: ir.Program) -> Iterato
         if isinstance(inner, ir.Var) and inner.name in stale:
             yield Finding(
                 "InOutUseDiscipline (InOutUseValid)",
-                f"{inner.name!r} was passed as an output and is read again; its new value is {stale[inner.name]!r}",
+                f"{inner.name!r} was passed as an output and is read again; {_go_on(stale[inner.name])}",
                 inner.span,
             )
+
+
+def _go_on(result: str) -> str:
+    return f"its new value is {result!r}" if result else "assign the result of that call back, or take a new view"
+
+
+def _handed_over(stmt: ir.Stmt, program: ir.Program) -> Iterator[str]:
+    """Arguments of ``Out`` and ``InOut`` parameters that ``stmt`` does not bind anew; of a collective, its data."""
+    call = getattr(stmt, "value", None)
+    callee = program.functions.get(call.callee) if isinstance(call, ir.FunctionCall) else None
+    if not isinstance(call, ir.FunctionCall) or callee is None:
+        return
+    bound = {v.name for v in targets(stmt)}
+    for position, (parameter, value) in enumerate(zip(callee.params, call.args)):
+        signal = call.attrs.get("everywhere") and position not in call.attrs.get("returns", ())
+        written = parameter.direction != ParamDirection.In and not signal
+        if written and isinstance(value, ir.Var) and value.name not in bound:
+            yield value.name
 
 
 def _values_in(expr: ir.Expr, program: ir.Program) -> Iterator[ir.Expr]:

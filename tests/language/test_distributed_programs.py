@@ -6,7 +6,7 @@ import pytest
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from pypto.ir.errors import InvalidOperationError, ParserError, ParserSyntaxError
+from pypto.ir.errors import Error, InvalidOperationError, ParserError, ParserSyntaxError
 from pypto.ir.lowering.distributed_domains import Domains
 
 
@@ -183,3 +183,159 @@ def test_a_window_larger_than_its_buffer():
 
     with pytest.raises(ValueError, match="needs 256 bytes per rank; buffer 'buf' has 4"):
         domains(host)
+
+
+# --- orchestrators that call orchestrators, names after a dispatch --------------------------------------------------------
+
+CHIPS = """
+import pypto.language as pl
+import pypto.language.distributed as pld
+N = pl.dynamic("N")
+ROWS = pl.Tensor[[N, 1, 64], pl.FP32]
+
+
+@pl.program
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def add_one(self, a: pl.Tensor[[1, 64], pl.FP32], b: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        b = pl.store(pl.add(pl.load(a, [0, 0], [1, 64]), 1.0), [0, 0], b)
+        return b
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def chip(self, a: pl.Tensor[[1, 64], pl.FP32], b: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        b = self.add_one(a, b)
+        return b
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def grow_core(self, a: pl.InOut[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        a = pl.store(pl.add(pl.load(a, [0, 0], [1, 64]), 1.0), [0, 0], a)
+        return a
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def grow(self, a: pl.InOut[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        a = self.grow_core(a)
+        return a
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def share_core(self, a: pl.Tensor[[1, 64], pl.FP32], w: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]]) -> pld.DistributedTensor[[1, 64], pl.FP32]:
+        w = pl.store(pl.load(a, [0, 0], [1, 64]), [0, 0], w)
+        return w
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def share(self, a: pl.Tensor[[1, 64], pl.FP32], w: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]]) -> pld.DistributedTensor[[1, 64], pl.FP32]:
+        w = self.share_core(a, w)
+        return w
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def fetch_core(self, w: pld.DistributedTensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        me = pld.rank(pld.get_comm_ctx(w))
+        y = pl.store(pld.tile.remote_load(w, peer=1 - me, offsets=[0, 0], shape=[1, 64]), [0, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def fetch(self, w: pld.DistributedTensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        y = self.fetch_core(w, y)
+        return y
+"""
+
+
+def host_program(tmp_path, **functions):
+    """``name=(level, parameters, body)``; the program of ``CHIPS`` with these orchestrators."""
+    import importlib.util
+
+    text = CHIPS
+    for name, (level, body) in functions.items():
+        text += f"\n    @pl.function(level=pl.Level.{level}, role=pl.Role.Orchestrator)\n"
+        text += f"    def {name}(self, x: ROWS, y: pl.Out[ROWS]):\n"
+        text += "".join(f"        {line}\n" for line in body.strip().splitlines())
+    (tmp_path / "hosts.py").write_text(text)
+    spec = importlib.util.spec_from_file_location("hosts", tmp_path / "hosts.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Program
+
+
+def run_host(tmp_path, **functions):
+    import torch
+
+    from pypto import ir
+    from pypto.ir.distributed_compiled_program import DistributedConfig
+
+    x, y = torch.randn(2, 1, 64), torch.zeros(2, 1, 64)
+    compiled = ir.compile(host_program(tmp_path, **functions), platform="a2a3sim", distributed_config=DistributedConfig([0, 1]))
+    compiled(x, y)
+    return x, y
+
+
+EVERY_ROW = """
+for r in pl.range(pld.world_size()):
+    self.chip(x[r], y[r], device=r)
+"""
+
+
+@pytest.mark.parametrize("level", ["HOST", "CLUSTER_0", "CLUSTER_1", "GLOBAL"])
+def test_an_orchestrator_that_calls_one_of_its_level_or_below(tmp_path, level):
+    """A plain call (1.3); levels above HOST have this one host below them."""
+    x, y = run_host(tmp_path, inner=("HOST", EVERY_ROW), top=(level, "self.inner(x, y)"))
+    assert (y == x + 1).all()
+
+
+def test_a_chain_of_levels_and_calls_in_loops(tmp_path):
+    x, y = run_host(
+        tmp_path,
+        inner=("HOST", EVERY_ROW),
+        middle=("CLUSTER_0", "for k in pl.range(2):\n    if k == 1:\n        self.inner(x, y)"),
+        top=("CLUSTER_1", "self.middle(x, y)"),
+    )
+    assert (y == x + 1).all()
+
+
+def test_called_twice_each_call_has_its_own_tensors(tmp_path):
+    inner = """
+t = pl.create_tensor([1, 64], dtype=pl.FP32)
+t = self.chip(x[0], t, device=0)
+self.chip(t, y[1], device=1)
+"""
+    x, y = run_host(tmp_path, inner=("HOST", inner), top=("HOST", "self.inner(x, y)\nself.inner(x, y)"))
+    assert (y[1] == x[0] + 1 + 1).all()
+
+
+@pytest.mark.parametrize(
+    ("functions", "text"),
+    [
+        ({"a": ("HOST", EVERY_ROW), "b": ("HOST", EVERY_ROW)}, "needs exactly one HOST orchestrator, it has a, b"),
+        ({"a": ("HOST", EVERY_ROW), "b": ("HOST", "self.a(x, y, device=0)")}, "'a'"),
+    ],
+)
+def test_orchestrators_without_an_order(tmp_path, functions, text):
+    with pytest.raises(Exception, match=text) as caught:
+        run_host(tmp_path, **functions)
+    assert isinstance(caught.value, (ValueError, TypeError))
+
+
+STALE = {
+    "in a loop": "t = pl.create_tensor([1, 64], dtype=pl.FP32)\nfor r in pl.range(2):\n    self.grow(t, device=0)",
+    "after a dispatch": "t = pl.create_tensor([1, 64], dtype=pl.FP32)\nself.grow(t, device=0)\nself.chip(t, y[0], device=0)",
+    "a window before a loop": (
+        "buffer = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)\nw = pld.window(buffer, [1, 64], dtype=pl.FP32)\n"
+        "for r in pl.range(pld.world_size()):\n    self.share(x[r], w, device=r)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_a_name_after_it_went_into_an_output_slot(tmp_path, name):
+    with pytest.raises(Error, match="InOutUseDiscipline.*assign the result of that call back, or take a new view") as caught:
+        run_host(tmp_path, top=("HOST", STALE[name]))
+    assert "hosts.py" in str(caught.value)
+
+
+FRESH = {
+    "assigned back": "t = pl.create_tensor([1, 64], dtype=pl.FP32)\nfor r in pl.range(2):\n    t = self.grow(t, device=0)\nself.chip(t, y[0], device=0)",
+    "rows": "for r in pl.range(2):\n    self.chip(x[r], y[r], device=r)\nfor r in pl.range(2):\n    self.chip(y[r], y[1 - r], device=r)",
+}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_names_that_stay_good(tmp_path, name):
+    run_host(tmp_path, top=("HOST", FRESH[name]))

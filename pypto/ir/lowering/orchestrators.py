@@ -1,0 +1,117 @@
+"""Orchestrators that call orchestrators: a plain call, no task (spec distributed 1.3).
+
+One host runs here, so an orchestrator above it drives that one host: the calls down to level HOST are plain, too. All
+of them become one body before its windows and dispatches are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from pypto.ir import nodes as ir
+from pypto.ir.errors import CompileError
+from pypto.ir.walk import expressions_of, rewrite_body, statements, walk
+
+HOST_NUMBER = 3
+
+
+def is_orchestrator(function: ir.Function) -> bool:
+    """Whether ``function`` runs on the host, and is no sub-worker."""
+    return function.level is not None and function.level.number >= HOST_NUMBER and function.attrs.get("python") is None
+
+
+def host_orchestrator(program: ir.Program) -> ir.Function:
+    """The one orchestrator that no other calls, with those that it calls in its body."""
+    found = {name: f for name, f in program.functions.items() if is_orchestrator(f)}
+    called = {callee for f in found.values() for callee in _callees(f) if callee != f.name}
+    tops = [f for name, f in found.items() if name not in called]
+    if len(tops) != 1:
+        names = ", ".join(f.name for f in (tops or found.values())) or "none"
+        raise CompileError(f"program {program.name!r} needs exactly one HOST orchestrator, it has {names}")
+    return replace(tops[0], body=list(_Calls(found).merged(tops[0].body, (tops[0].name,))))
+
+
+def _callees(function: ir.Function) -> Iterator[str]:
+    for stmt in statements(function.body):
+        for expr in expressions_of(stmt):
+            for inner in walk(expr):
+                if isinstance(inner, ir.FunctionCall):
+                    yield inner.callee
+
+
+class _Calls:
+    def __init__(self, orchestrators: dict[str, ir.Function]):
+        self.orchestrators, self.number = orchestrators, count(1)
+
+    def merged(self, body: list[ir.Stmt], around: tuple[str, ...]) -> Iterator[ir.Stmt]:
+        """``body`` with the bodies of the orchestrators it calls; ``around``: those it stands in."""
+        for stmt in body:
+            call = getattr(stmt, "value", None)
+            callee = self.orchestrators.get(call.callee) if isinstance(call, ir.FunctionCall) else None
+            if isinstance(call, ir.FunctionCall) and callee is not None:
+                if callee.name in around:
+                    raise CompileError(f"{callee.name!r} calls itself", call.span)
+                yield from self._inlined(stmt, call, callee, around)
+            elif isinstance(stmt, (ir.For, ir.While, ir.Scope)):
+                yield replace(stmt, body=list(self.merged(stmt.body, around)))
+            elif isinstance(stmt, ir.If):
+                yield replace(
+                    stmt,
+                    then_body=list(self.merged(stmt.then_body, around)),
+                    else_body=list(self.merged(stmt.else_body, around)),
+                )
+            else:
+                yield stmt
+
+    def _inlined(
+        self, stmt: ir.Stmt, call: ir.FunctionCall, callee: ir.Function, around: tuple[str, ...]
+    ) -> Iterator[ir.Stmt]:
+        if "device" in call.attrs:
+            raise CompileError(f"{callee.name!r} is an orchestrator of this host; device= names a chip", call.span)
+        body = rewrite_body(callee.body, _Renaming(callee, call, next(self.number)))
+        values: tuple[ir.Expr, ...] = ()
+        if body and isinstance(body[-1], ir.Return):
+            last = body.pop()
+            assert isinstance(last, ir.Return)
+            values = last.values
+        if any(isinstance(inner, ir.Return) for inner in statements(body)):
+            raise CompileError(
+                f"{callee.name!r} returns before its end; an orchestrator called here may not", call.span
+            )
+        yield from self.merged(body, (*around, callee.name))
+        targets = (
+            stmt.targets if isinstance(stmt, ir.TupleAssign) else (stmt.target,) if isinstance(stmt, ir.Assign) else ()
+        )
+        if len(targets) > len(values):
+            raise CompileError(f"{callee.name!r} returns {len(values)} values, {len(targets)} are taken", call.span)
+        for target, value in zip(targets, values):
+            yield from self.merged([ir.Assign(target, value, call.span)], (*around, callee.name))
+
+
+class _Renaming:
+    """Parameters become arguments, dynamic extents those of the arguments, other names fresh ones."""
+
+    def __init__(self, callee: ir.Function, call: ir.FunctionCall, number: int):
+        self.suffix = f"_{callee.name}_{number}"
+        self.known: dict[str, ir.Expr] = {}
+        self.extents: dict[str, ir.Expr] = {}
+        for parameter, argument in zip(callee.params, call.args):
+            self.known[parameter.name] = argument
+            if isinstance(parameter.type, ir.TensorType) and isinstance(argument.type, ir.TensorType):
+                for extent, given in zip(parameter.type.shape, argument.type.shape):
+                    if isinstance(extent, ir.Symbol):
+                        self.extents.setdefault(extent.name, ir.as_expr(given))
+
+    def __call__(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Symbol):
+            return self.extents.get(expr.name, expr)
+        if isinstance(expr, ir.Var):
+            return self.known.get(expr.name) or replace(expr, name=expr.name + self.suffix)
+        if isinstance(expr, ir.Call) and expr.op == "pld.tensor.alloc_window_buffer":
+            return replace(expr, arguments={**expr.arguments, "name": f"{expr.arguments['name']}{self.suffix}"})
+        return expr
+
+
+__all__ = ["host_orchestrator", "is_orchestrator"]
