@@ -90,7 +90,7 @@ def step_pairs() -> list[Pair]:
 _ND2NZ = Gemm(1024, 4095, 1024, (8, 3), _BASE, 4, 4, turned=False, n_core=1408)
 _SHARED_B = Gemm(64, 256, 384, (1, 1), (32, 256, 64), turned=False)
 _WIDE = Gemm(128, 30720, 1024, (1, 24), _BASE, buffers=1, l0=1, turned=False)
-_SMALL = Gemm(256, 512, 192, (1, 2), _BASE, turned=False)
+_SMALL = Gemm(256, 512, 192, (1, 2), _BASE, buffers=1, l0=1, turned=False)
 _FLAT = Gemm(128, 30720, 64, (1, 20), _BASE, turned=False)
 _FOUR = Gemm(4096, 5120, 4096, (2, 2), (64, 64, 256), out="float32", turned=False)
 _TWENTY = Gemm(4096, 5120, 4096, (4, 5), _BASE, buffers=1, l0=1, out="float32", turned=False)

@@ -6,7 +6,7 @@ import pytest
 
 from pypto.sim.validate.families import parts
 from pypto.sim.validate.report import group_errors, markdown
-from pypto.sim.validate.rows import Pair, Row
+from pypto.sim.validate.rows import Pair, Row, signs
 from pypto.sim.validate.tables import table
 
 QUICK = [part for part in parts() if not {"X1", "C1"} & set(part.families)]
@@ -33,6 +33,12 @@ def test_a_group_of_families_is_as_close_as_asked_for(group):
 def test_rows_that_nobody_fitted_are_as_close(families):
     errors = [row.error for row in rows() if row.family in families and row.use == "untouched" and row.error is not None]
     assert sum(errors) / len(errors) <= 0.20
+
+
+def test_nine_in_ten_changes_have_the_right_sign():
+    right, wrong, _ = signs(pairs())
+    assert right >= 9 * wrong
+    assert right + wrong >= 44, "fewer changes are re-created than before"
 
 
 def test_every_line_of_a_table_has_a_row():
