@@ -5,7 +5,8 @@ exact per line, only the order of eviction is that of the 64-line neighbourhood.
 16 KiB and more (spec hardware 3.2), so neighbours are used together. Addresses are small (allocations are numbered
 from 0), hence tags are an array and a touch costs a few loads.
 
-One ``int64`` array holds it all: eight words of state, then four words per tag.
+One ``int64`` array holds it all: eight words of state, then seven words per tag. The last three know who is reading
+right now, because cores that want the same lines together are served one after the other (spec hardware 3.2).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .compiled import kernel
 
 LINES_PER_TAG = 64
 HEADER = 8
-TAG_WORDS = 4
+TAG_WORDS = 7
 _NEWEST, _OLDEST, _USED, MISSED, WRITTEN_BACK, ALLOCATED = range(6)
-_VALID, _DIRTY, _NEWER, _OLDER = range(4)
+_VALID, _DIRTY, _NEWER, _OLDER, _READ_FROM, _READ_UNTIL, _READERS = range(7)
 _UNLISTED = -2
 
 Cache = NDArray[np.int64]
@@ -83,6 +84,23 @@ def _count(word):
 @kernel
 def _tag(tag):
     return HEADER + TAG_WORDS * tag
+
+
+def forget_readers(cache: Cache) -> None:
+    """Time begins anew: nobody reads."""
+    cache[HEADER + _READ_UNTIL::TAG_WORDS] = 0
+
+
+@kernel
+def join_readers(cache, tag, address, now, until):
+    """A read from ``address`` (in neighbourhood ``tag``) begins; returns how many began there while its first lasts."""
+    word = _tag(tag)
+    if cache[word + _READ_UNTIL] <= now or cache[word + _READ_FROM] != address:
+        cache[word + _READ_FROM] = address
+        cache[word + _READ_UNTIL] = until
+        cache[word + _READERS] = 0
+    cache[word + _READERS] += 1
+    return cache[word + _READERS]
 
 
 @kernel

@@ -22,6 +22,8 @@ from .runtime import loop, notice_finish, orchestrate
 
 DONE, STUCK = 0, 1
 MEMO_WORDS = 6
+CROWD_LASTS = 4
+"""Transfers after which a read no longer meets the lines of an earlier one."""
 
 
 @kernel
@@ -50,6 +52,7 @@ def _request(m, f, cache, core, pipe, now):
     path = path_of(m, row)
     writes = path == c.PATH_UB_GM or path == c.PATH_L0C_GM
     missed, evicted = 0, 0
+    address = m[row + x.ADDRESS]  # its word is needed for something else from here on
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, cache, row, writes)
         m[row + x.EVICTED] = evicted
@@ -67,6 +70,10 @@ def _request(m, f, cache, core, pipe, now):
     else:
         first = sharing.VECTOR_MISS if path == c.PATH_GM_UB else sharing.CUBE_MISS
         second = sharing.VECTOR_HIT if path == c.PATH_GM_UB else sharing.CUBE_HIT
+    if not writes and not m[row + x.WHAT] & x.BETWEEN_CORES:
+        delay = _crowd(m, f, cache, row, address, path, second, now)
+        from_l2 *= delay
+        m[row + x.WORK] = np.int64(m[row + x.WORK] * delay)
     classes = m[x.SHARES]
     alone = (from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
              + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE])
@@ -81,6 +88,19 @@ def _request(m, f, cache, core, pipe, now):
         sharing.begin(m, f, now, first, from_hbm, core * c.PIPE_COUNT + pipe)
     else:
         _second_part(m, f, core, pipe, now)
+
+
+@kernel
+def _crowd(m, f, cache, row, address, path, second, now):
+    """How much longer a read takes because others read the same lines: 1 when nobody does (hardware 3.2)."""
+    tag = address >> (m[x.LINE_SHIFT] + 6)
+    if not 0 <= tag < m[x.CACHE_TAGS]:
+        return 1.0
+    lasts = m[row + x.BYTES] / f[m[x.SHARES] + second * x.SHARE_WORDS + x.PATH_RATE]
+    readers = l2.join_readers(cache, tag, address, now, now + CROWD_LASTS * max(m[row + x.WORK], np.int64(lasts)))
+    return 1.0 + min((readers - 1) * f[x.TOGETHER_READER], 1.0) * (
+        f[x.TOGETHER_VECTOR] if path == c.PATH_GM_UB else f[x.TOGETHER_CUBE]
+    )
 
 
 @kernel

@@ -14,7 +14,7 @@ from pypto.sim.recording import AIC, EARLY_RESOLVE, SYNC_START, Recording
 from . import codes as c
 from . import engine, sharing
 from . import words as x
-from .cache import LINES_PER_TAG, Cache, empty_cache
+from .cache import LINES_PER_TAG, Cache, empty_cache, forget_readers
 from .costs import program_costs
 from .link import Links, link
 from .runtime import QUEUES
@@ -76,6 +76,10 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     ):
         m[word] = _ps(constant.value)
     m[x.WINDOW], m[x.HEAP_BYTES], m[x.RINGS] = int(r.ring_window.value), int(r.ring_heap.value), int(r.rings.value)
+    f[x.TOGETHER_VECTOR] = memory.same_line_vector.value - 1
+    f[x.TOGETHER_CUBE] = memory.same_line_cube.value - 1
+    # cores that arrive one after the other meet half of the others: all of them are a full crowd
+    f[x.TOGETHER_READER] = 2 / max(chip.cores.clusters.value - 1, 1)
     f[x.EVICTION_WEIGHT] = memory.hbm_gbps.value / memory.hbm_write_back_gbps.value
 
 
@@ -311,6 +315,7 @@ def play(
         _tell(played.rows, told)
     if cache is None:
         cache = empty_cache(cache_tags(recording, chip))
+    forget_readers(cache)
     if engine.run(played.memory, f, cache, begin_ps) == engine.STUCK:
         raise ValueError(_stuck(recording, played))
     return played
