@@ -68,3 +68,12 @@ def test_repeated_reads_hit_when_they_fit_and_thrash_when_they_do_not():
         return 1 - sum(r.hbm_bytes for r in records) / sum(r.bytes for r in records)
 
     assert hits(whole) == 0 and abs(hits(quarters) - 0.75) < 0.01
+
+
+@pytest.mark.parametrize("platform,part,cores", [("a2a3", "910B1", 24), ("a5", "950PR", 32)])
+def test_cores_that_want_the_same_lines_at_a_time_slow_each_other_down(platform, part, cores):
+    def busy(order):
+        shape = Copies(cores, 256, 64, 2048, 512, order=order, cube=True)
+        return launched(copies(shape, platform), part, warm=True).timeline.pipe_busy_us()["MTE2"]
+
+    assert busy("same") > busy("rotated") * 1.005
