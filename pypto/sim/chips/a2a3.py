@@ -58,14 +58,11 @@ _UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
     "brcb": (0, 1, 18, "F"),
     "cadd": (14, 7, 30, "F"),
     "cmax": (14, 7, 18, "F"),
-    "gadd": (14, 1, 24, "F"),
-    "gmax": (14, 1, 17, "F"),
     "reduce_mask": (14, 14, 20, "F"),
     "gather": (24, 2, 0, "F"),
     "convert": (14, 2, 18, "F"),
     "sort4": (20, 78, 0, "M"),
     "sort32": (0, 1, 0, "M"),
-    "axpy": (6, 2, 18, "G"),
     "shift": (6, 2, 14, "G"),
     "transpose": (6, 2, 14, "G"),
 }
@@ -208,7 +205,6 @@ VECTOR = RepeatVector(
     row_issue=C(13, "cycles", "pto-isa A2A3 formulas: 14 cycles per row of one repeat (6.4)", "D"),
     row_loop=C(20.6, "cycles", "pto-isa gather, 46.6 cycles per row (6.1)", "F"),
     barrier=C(20, "cycles", "pto-isa (6.3)", "M"),
-    mask=C(1, "cycles", "asc-devkit guide; pto-isa (6.3)", "V"),
     ops=OpTable(tuple((name, _op(*row)) for name, row in _UB_OPS.items())),
 )
 
@@ -224,7 +220,6 @@ SYNC = Sync(
     flag=C(1, "cycles", "pto-isa (9)", "F"),
     pipe_to_pipe=C(20, "cycles", "isolated against pipelined costs (9)", "G"),
     cross_core=C(1000, "cycles", "pto-isa flash-attention model, on chip (9)", "F"),
-    fifo_slots=C(8, "tiles", "pto-isa (9)", "V"),
     soft_barrier_ns=C(1000, "ns", "simpler (9)", "M"),
 )
 

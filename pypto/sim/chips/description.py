@@ -201,7 +201,6 @@ class RepeatVector:
     row_issue: Constant               # cycles between instructions issued row by row
     row_loop: Constant                # scalar multiply and barrier of a loop over rows
     barrier: Constant
-    mask: Constant
     ops: OpTable
 
 
@@ -212,19 +211,16 @@ class RegisterVector:
     register_bytes: Constant
     startup: Constant
     drain: Constant
-    load: Constant
     load_forward: Constant
     store: Constant
     load_ports: Constant
     store_ports: Constant
-    ports: Constant
     overlap: Constant                 # stages counted twice when the parts are added up
     dispatch: Constant                # instructions per cycle
     loop_gap: Constant
     loop_overlap: Constant            # share of an interval by which the next row starts early
     bank_clash: Constant              # two loads and a store in one run
     bank_clash_rows: Constant         # the same in a loop over rows
-    store_to_load: Constant
     mask_unpack: Constant             # 32-bit select: cycles until the mask of a register is unpacked
     mask_interval: Constant           # 32-bit select: cycles from one register to the next
     mask_row: Constant                # 32-bit select: cycles from a row to the next, whose mask starts anew
@@ -251,7 +247,6 @@ class Sync:
     flag: Constant
     pipe_to_pipe: Constant
     cross_core: Constant
-    fifo_slots: Constant
     soft_barrier_ns: Constant
 
 

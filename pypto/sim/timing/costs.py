@@ -182,8 +182,9 @@ def _clash(instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> flo
     sources = [int(tile[_OFFSET]) for tile in instruction.reads if tile[_SPACE] == _VEC]
     if recipe.sources < 2 or len(sources) < 2:
         return 0.0
-    clash = unit.clash.value if sources_clash(sources[0], sources[1]) else 0.0
-    if instruction.writes and write_clashes(int(instruction.writes[0][_OFFSET]), sources[:2]):
+    groups = int(unit.bank_groups.value)
+    clash = unit.clash.value if sources_clash(sources[0], sources[1], groups) else 0.0
+    if instruction.writes and write_clashes(int(instruction.writes[0][_OFFSET]), sources[:2], groups):
         clash += unit.write_clash.value
     return clash
 

@@ -98,8 +98,8 @@ def _rates(chip: Chip) -> tuple[list[float], list[float]]:
     memory, per_cycle = chip.memory, chip.clock_mhz / PS_PER_US
     evictions = memory.hbm_gbps.value / 1000
     path = [
-        chip.gm_ub.miss_rate.value * per_cycle, chip.gm_l1.miss_rate.value * per_cycle, evictions,
-        chip.gm_ub.hit_rate.value * per_cycle, chip.gm_l1.hit_rate.value * per_cycle,
+        chip.gm_ub.miss_rate.value * per_cycle, chip.gm_l1_nd2nz.miss_rate.value * per_cycle, evictions,
+        chip.gm_ub.hit_rate.value * per_cycle, chip.gm_l1_nd2nz.hit_rate.value * per_cycle,
         chip.ub_gm.hit_rate.value * per_cycle, chip.l0c_gm.hit_rate.value * per_cycle,
     ]
     vector, cube = memory.l2_vector_gbps.value / 1000, memory.l2_cube_gbps.value / 1000

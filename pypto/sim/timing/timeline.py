@@ -233,7 +233,7 @@ def _roofline(chip: Chip, pipe_busy: Ints, path_bytes: Ints, hbm_bytes: int) -> 
     memory, clusters, vectors = chip.memory, chip.clusters, chip.vector_cores
     totals = pipe_busy.sum(axis=0) / 1000
     bound = {"cube": totals[c.M] / clusters, "vector": totals[c.V] / vectors, "L1->L0": totals[c.MTE1] / clusters}
-    paths = ((chip.gm_ub, vectors), (chip.gm_l1, clusters), (chip.ub_gm, vectors), (chip.l0c_gm, clusters))
+    paths = ((chip.gm_ub, vectors), (chip.gm_l1_nd2nz, clusters), (chip.ub_gm, vectors), (chip.l0c_gm, clusters))
     for name, nbytes, (path, cores) in zip(PATH_NAMES, path_bytes, paths):
         rate = max(path.hit_rate.value, path.miss_rate.value) * chip.clock_mhz / 1000
         bound[name] = nbytes / (rate * cores)
