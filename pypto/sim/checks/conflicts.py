@@ -160,28 +160,39 @@ def _equal_stores(entry, record, seat):
 
 
 @kernel_code
+def _conflict(entry, entry_box, record, record_box, seat, ordered):
+    """Kind of the conflict of two accesses; 0: none."""
+    both = entry[w.ACCESS_KIND] & record[w.ACCESS_KIND]
+    writes, was_write = record[w.ACCESS_KIND] & w.WRITES != 0, entry[w.ACCESS_KIND] & w.WRITES != 0
+    kind = 0
+    if ordered:
+        other_name = entry[w.ACCESS_ROOT] != record[w.ACCESS_ROOT]
+        known = entry[w.ACCESS_ROOT] >= 0 and record[w.ACCESS_ROOT] >= 0
+        if entry[E_SEAT] == seat[S_SEAT] and was_write and not writes and other_name and known:
+            kind = ALIAS
+    elif (writes or was_write) and both & w.ATOMIC == 0:
+        kind = RACE
+    if kind != 0 and boxes_overlap(entry_box, record_box):
+        return 0 if kind == RACE and _equal_stores(entry, record, seat) else kind
+    if not ordered and both & w.WRITES != 0 and both & w.BY_SCALAR != 0:
+        if entry_box[BASE] // LINE_BYTES == record_box[BASE] // LINE_BYTES and entry_box[BASE] != record_box[BASE]:
+            return FALSE_SHARING
+    return 0
+
+
+@kernel_code
 def _compare(request, entry, entry_box, record, record_box, seat):
     """Note a conflict; True when the entry can be dropped because the new access stands for it."""
-    kinds = entry[w.ACCESS_KIND] | record[w.ACCESS_KIND]
-    both = entry[w.ACCESS_KIND] & record[w.ACCESS_KIND]
     ordered = _ordered(request, entry, record, seat)
-    writes, was_write = record[w.ACCESS_KIND] & w.WRITES != 0, entry[w.ACCESS_KIND] & w.WRITES != 0
-    if ordered:
-        if entry[E_SEAT] == seat[S_SEAT] and was_write and not writes:
-            other_name = entry[w.ACCESS_ROOT] != record[w.ACCESS_ROOT]
-            if other_name and entry[w.ACCESS_ROOT] >= 0 and record[w.ACCESS_ROOT] >= 0:
-                if boxes_overlap(entry_box, record_box):
-                    _note(request, ALIAS, entry, record, seat)
-        later = entry[E_NODE] <= seat[S_NODE] and (entry[E_NODE] != seat[S_NODE] or entry[E_SEAT] == seat[S_SEAT])
-        stands_for = (writes or not was_write) and entry[w.ACCESS_KIND] & w.ATOMIC >= record[w.ACCESS_KIND] & w.ATOMIC
-        return later and stands_for and box_covers(record_box, entry_box)
-    if kinds & w.WRITES != 0 and both & w.ATOMIC == 0 and boxes_overlap(entry_box, record_box):
-        if not _equal_stores(entry, record, seat):
-            _note(request, RACE, entry, record, seat)
-    elif both & w.WRITES != 0 and both & w.BY_SCALAR != 0:
-        if entry_box[BASE] // LINE_BYTES == record_box[BASE] // LINE_BYTES and entry_box[BASE] != record_box[BASE]:
-            _note(request, FALSE_SHARING, entry, record, seat)
-    return False
+    kind = _conflict(entry, entry_box, record, record_box, seat, ordered)
+    if kind != 0:
+        _note(request, kind, entry, record, seat)
+    later = entry[E_NODE] <= seat[S_NODE] and (entry[E_NODE] != seat[S_NODE] or entry[E_SEAT] == seat[S_SEAT])
+    if not ordered or not later:
+        return False
+    stands_for = record[w.ACCESS_KIND] & w.WRITES != 0 or entry[w.ACCESS_KIND] & w.WRITES == 0
+    stands_for = stands_for and entry[w.ACCESS_KIND] & w.ATOMIC >= record[w.ACCESS_KIND] & w.ATOMIC
+    return stands_for and box_covers(record_box, entry_box)
 
 
 @kernel_code

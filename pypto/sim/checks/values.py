@@ -9,6 +9,7 @@ import numpy as np
 
 from pypto.ir.dtype import BF16, FP16, FP32, DataType
 from pypto.sim.checks import words as w
+from pypto.sim.checks.facts import root_names
 from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.places import (
     byte_runs,
@@ -22,7 +23,7 @@ from pypto.sim.checks.places import (
     tile_shape,
 )
 from pypto.sim.recording import Words
-from pypto.sim.syntax import Instruction, Tile
+from pypto.sim.syntax import Instruction, TensorParameter, Tile
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch, Memory
@@ -153,10 +154,11 @@ def _start_value(program: TileProgram, name: str) -> str:
 
 
 def _dtype_of_result(program: TileProgram, index: int) -> DataType | None:
+    """What an instruction writes: elements of a tile, or of a tensor, of which a view may have another name."""
     statement = program.statements[index]
     name = getattr(statement.operands[0], "name", "") if isinstance(statement, Instruction) else ""
-    tile = program.symbols.get(name)
-    return DataType.from_string(tile.dtype) if isinstance(tile, Tile) else None
+    written = program.symbols.get(name) or program.symbols.get(root_names(program).get(name, name))
+    return DataType.from_string(written.dtype) if isinstance(written, Tile | TensorParameter) else None
 
 
 def _out_of_range(

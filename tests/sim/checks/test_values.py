@@ -161,3 +161,37 @@ def test_integers_that_wrap_when_asked_for(findings, a, b, found):
     x[2, 9], w[2, 9] = a, b
     assert [f.message for f in findings(sums, x, w, y, checks={"wrap"})] == found
     assert findings(sums, x, w, y) == []
+
+
+@pl.jit
+def product_in_fp16(
+    a: pl.Tensor[[16, 64], pl.FP16], b: pl.Tensor[[64, 16], pl.FP16], y: pl.Out[pl.Tensor[[16, 16], pl.FP16]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="product"):
+        y[:, :] = pl.matmul(a, b, out_dtype=pl.FP16)
+    return y
+
+
+def test_a_store_that_converts_may_leave_the_range(findings):
+    a, b = torch.ones(16, 64).half(), torch.ones(64, 16).half()
+    arguments = a, b, torch.zeros(16, 16).half()
+    assert findings(product_in_fp16, *arguments) == []
+    a[3], b[:, 5] = 200, 200  # one element of the product is 2560000
+    (found,) = findings(product_in_fp16, *arguments)
+    assert (found.kind, found.tensor, found.index_ranges) == ("precision", "y", ((3, 4), (5, 6)))
+    assert "store" in found.message and "65504" in found.message
+
+
+@pl.jit
+def shifted_or_best(x: pl.Tensor[[16, 32], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="masked"):
+        t = x[:, :]
+        m = pl.row_max(t)
+        y[:, :] = pl.maximum(pl.sub(t, 1.0), pl.row_expand(t, m))
+    return y
+
+
+def test_infinities_that_came_in_may_be_copied_and_compared(findings):
+    x = torch.zeros(16, 32)
+    x[:, 7:] = float("-inf")
+    assert findings(shifted_or_best, x, torch.zeros(16, 32)) == []

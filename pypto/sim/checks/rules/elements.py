@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pypto.ir import dtype as dtypes
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.origins import settle, used_code
+from pypto.sim.checks.rules.origins import RUN, settle, settle_run, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
     all_cols,
@@ -37,8 +36,6 @@ from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_int8, load_word
 
 _BIT_OF_BYTE: Final = 8
-_RUN: Final = 8  # elements looked at together
-_WIDE: Final = dtypes.FP32.code()
 
 
 @kernel_code
@@ -108,28 +105,16 @@ def _run(state, args, fact, i, j, count):
 
 
 @kernel_code
-def _one_finiteness(data, count, dtype):
-    """What :func:`finiteness` says of all ``count`` elements, -1 when they differ."""
-    kind = finiteness(data, dtype)
-    for k in range(1, count):
-        if finiteness(data + k * (4 if dtype == _WIDE else 2), dtype) != kind:
-            return -1
-    return kind
-
-
-@kernel_code
 def _follow_run(state, args, fact, target, i, j, count):
     """Codes of ``count`` elements from (i, j) on."""
-    launch, dtype, size = as_pointer(state[w.LAUNCH]), dtype_of(target), element_size(target)
+    dtype, size = dtype_of(target), element_size(target)
     map_, data = map_of(state, target), address_of(target, i, j)
     code = _run(state, args, fact, i, j, count)
     if code != w.MIXED:
-        alike = code != 0 and is_undefined(launch, code) or not is_float(dtype)
-        if alike or _one_finiteness(data, count, dtype) >= 0:
-            set_codes(map_, data, count * size, settle(state, fact, code, data, dtype, i, j))
-            return
+        settle_run(state, fact, map_, code, data, size, dtype, i, j, count)
+        return
     for k in range(count):
-        one = _element(state, args, fact, i, j + k) if code == w.MIXED else code
+        one = _element(state, args, fact, i, j + k)
         set_codes(map_, data + k * size, size, settle(state, fact, one, data + k * size, dtype, i, j + k))
 
 
@@ -164,8 +149,8 @@ def follow_elements(state, args, fact):
             if defined and is_finite_run(data + i * pitch, cols, dtype):
                 set_codes(map_of(state, target), data + i * pitch, cols * size, 0)
                 continue
-            for j in range(0, cols, _RUN):
-                _follow_run(state, args, fact, target, i, j, min(_RUN, cols - j))
+            for j in range(0, cols, RUN):
+                _follow_run(state, args, fact, target, i, j, min(RUN, cols - j))
     set_rest(state, target, rows, cols)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pypto.sim import layout
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.origins import name_origin, settle
+from pypto.sim.checks.rules.origins import RUN, name_origin, settle, settle_run
 from pypto.sim.checks.rules.tile import address_of, dtype_of, element_size, map_of, ranges_matter
 from pypto.sim.checks.shadow import code_of, is_defined, is_finite_run, set_codes
 from pypto.sim.kernels.compilation import kernel_code
@@ -52,8 +52,13 @@ def follow_run(state, fact, target, row, col, source, step, length, defined, all
     if defined and (not ranges_matter(state, fact, dtype) or is_finite_run(at, length, dtype)):
         set_codes(map_of(state, target), at, length * size, 0)
         return
+    if defined:
+        for j in range(0, length, RUN):
+            count = min(RUN, length - j)
+            settle_run(state, fact, map_of(state, target), 0, at + j * size, size, dtype, row, j, count)
+        return
     for j in range(length):
-        code = 0 if defined else code_of(memory_map(allocation), source + j * step, size)
+        code = code_of(memory_map(allocation), source + j * step, size)
         code = _taken(state, fact, code, allocation, source + j * step, tensor)
         if code == 0:
             code = settle(state, fact, 0, at + j * size, dtype, row, j)

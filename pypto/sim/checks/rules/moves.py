@@ -48,23 +48,36 @@ def follow_move(state, args, fact):
         rows, cols = valid_rows(source), valid_cols(source)
     elif rule == w.TRANSPOSE:
         rows, cols = min(valid_cols(source), all_rows(target)), min(valid_rows(source), all_cols(target))
-    _move_box(state, source, row, col, target, to_row, to_col, rows, cols, turned)
+    _move_box(state, fact, source, row, col, target, to_row, to_col, rows, cols, turned)
     if rule != w.INSERT:
         set_rest(state, target, rows, cols)
 
 
 @kernel_code
-def _move_box(state, source, row, col, target, to_row, to_col, rows, cols, turned):
+def _rows_are_finite(tile, row, col, rows, cols):
+    for i in range(rows):
+        if not is_finite_run(address_of(tile, row + i, col), cols, dtype_of(tile)):
+            return False
+    return True
+
+
+@kernel_code
+def _move_box(state, fact, source, row, col, target, to_row, to_col, rows, cols, turned):
     """``rows`` x ``cols`` elements of the destination, from the source as it is or ``turned``."""
     of_rows, of_cols = (cols, rows) if turned else (rows, cols)
-    of = address_of(source, row, col)
+    of, dtype = address_of(source, row, col), dtype_of(target)
+    converts = dtype_of(source) != dtype and ranges_matter(state, fact, dtype)
     if region_is_defined(map_of(state, source), of, row_pitch(source), of_rows, of_cols * element_size(source)):
-        at = address_of(target, to_row, to_col)
-        set_region(map_of(state, target), at, row_pitch(target), rows, cols * element_size(target), 0)
-        return
+        if not converts or _rows_are_finite(target, to_row, to_col, rows, cols):
+            at = address_of(target, to_row, to_col)
+            set_region(map_of(state, target), at, row_pitch(target), rows, cols * element_size(target), 0)
+            return
     for i in range(rows):
         for j in range(cols):
             code = code_at(state, source, row + (j if turned else i), col + (i if turned else j))
+            if converts:
+                at = address_of(target, to_row + i, to_col + j)
+                code = settle(state, fact, code, at, dtype, to_row + i, to_col + j)
             set_code(state, target, to_row + i, to_col + j, code)
 
 
