@@ -172,6 +172,51 @@ def test_the_depth_of_the_ring_is_stated_in_the_text():
     close(got[2], torch.exp(q.float() @ k.float() * 0.01).repeat(8, 1))
 
 
+@pl.jit
+def with_scalars(
+    q: pl.Tensor[[64, 64], pl.FP16],
+    k: pl.Tensor[[64, 64], pl.FP16],
+    n: pl.Tensor[[1, 8], pl.INT32],
+    s: pl.Out[pl.Tensor[[1, 8], pl.FP32]],
+    o: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="gate", optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):
+        e = pl.exp(pl.mul(pl.matmul(q, k, out_dtype=pl.FP32), 0.01))
+        o[:] = e
+        total = pl.col_sum(pl.matmul(k, q, out_dtype=pl.FP32))
+        for i in pl.range(pl.cast(pl.read(n, [0, 0]), pl.INDEX)):
+            pl.write(s, [0, i], pl.read(total, [0, i]))
+    return s, o
+
+
+def test_scalars_are_written_by_one_lane():
+    q, k, n = halves(), halves(1), torch.full((1, 8), 5, dtype=torch.int32)
+    got, text = run(with_scalars, q, k, n, torch.zeros(1, 8), torch.zeros(64, 64))
+    want = torch.zeros(1, 8)
+    want[0, :5] = (k.float() @ q.float()).sum(0)[:5]
+    close(got[3], want)
+    close(got[4], torch.exp(q.float() @ k.float() * 0.01))
+    assert "tile %exp : vec<32x64xfp32>" in text and "split = 1" in text and "split = 0" in text
+
+
+@pl.jit
+def read_back(
+    q: pl.Tensor[[64, 64], pl.FP16], k: pl.Tensor[[64, 64], pl.FP16], s: pl.InOut[pl.Tensor[[1, 8], pl.FP32]],
+    o: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="gate", optimizations=[pl.split(pl.SplitMode.UP_DOWN)]):
+        pl.write(s, [0, 1], pl.read(s, [0, 0]) + 1.0)
+        o[:] = pl.mul(pl.matmul(q, k, out_dtype=pl.FP32), pl.read(s, [0, 1]))
+    return s, o
+
+
+def test_scalars_that_are_read_back_keep_one_lane():
+    q, k = halves(), halves(1)
+    got, text = run(read_back, q, k, torch.ones(1, 8), torch.zeros(64, 64))
+    close(got[3], 2 * (q.float() @ k.float()))
+    assert "ssubblock" not in text
+
+
 STEPS = (
     "pl.exp(pl.mul({0}, 0.01))",
     "pl.add({0}, {1})",

@@ -3,7 +3,8 @@
 Every tile in the vector memory is either halved along the split axis, one half per lane, or held whole by both lanes.
 Holding it whole is always right, so halving is the default and whatever needs a whole tile spreads that need to the
 tiles it is tied to: reductions along the axis, odd extents, partly valid tiles, operations without a rule. A store of
-a whole tile is done by lane 0 alone. Kernels with vector-side effects that two lanes would repeat stay on one lane.
+a whole tile and a scalar write are done by lane 0 alone. Kernels that read from GM what their vector side wrote there,
+or have other effects that two lanes would repeat, stay on one lane.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ class Groups:
             for inner in walk(expr):
                 if isinstance(inner, ir.Var) and on_vector(inner.type):
                     self._note(inner)
+                self._note_element(inner)
         if isinstance(stmt, ir.Assign):
             self._assign(stmt.target, stmt.value)
         elif isinstance(stmt, (ir.TupleAssign, ir.Evaluate)):
@@ -124,6 +126,12 @@ class Groups:
             self._single = False
         else:
             self._keep_whole(*direct_expressions(stmt))
+
+    def _note_element(self, expr: ir.Expr) -> None:
+        """Scalar accesses of GM: lane 0 writes, so nothing written may be read back."""
+        if isinstance(expr, ir.Call) and expr.op in ("tensor.read", "tensor.write"):
+            names = self._loaded if expr.op == "tensor.read" else self._stored
+            names.add(next(v.name for v in expr.arguments.values() if isinstance(v, ir.Var)))
 
     def _note(self, variable: ir.Var) -> None:
         kind = variable.type
@@ -238,6 +246,8 @@ class _Halves:
             yield replace(stmt, then_body=self.block(stmt.then_body), else_body=self.block(stmt.else_body))
         elif list(blocks(stmt)):
             yield replace(stmt, body=self.block(stmt.body))  # type: ignore[attr-defined, type-var]
+        elif isinstance(stmt, ir.Evaluate) and isinstance(stmt.value, ir.Call) and stmt.value.op == "tensor.write":
+            yield self._once(stmt)
         else:
             yield stmt
 
@@ -299,11 +309,14 @@ class _Halves:
         placed[self._axis] = fold(ir.Binary("+", ir.as_expr(placed[self._axis]), own, INDEX))
         return tuple(placed)
 
+    def _once(self, stmt: ir.Stmt) -> ir.Stmt:
+        """``stmt`` on lane 0 only."""
+        return ir.If(ir.Binary("==", self._lane, ir.index(0), BOOL), [stmt], span=stmt.span)
+
     def _store(self, stmt: ir.Assign, call: ir.Call) -> ir.Stmt:
         tile = call.arguments["tile"]
         if tile.name not in self._groups.halved:
-            first = ir.Binary("==", self._lane, ir.index(0), BOOL)
-            return ir.If(first, [stmt], span=stmt.span)
+            return self._once(stmt)
         half = self._variable(tile)
         assert isinstance(half.type, ir.TileType)
         offsets = self._offsets(call.arguments["offsets"], half.type.shape[self._axis])
