@@ -40,6 +40,8 @@ class DistributedConfig:
     aicpu_thread_num: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.device_ids, (str, int)) or self.device_ids is None:
+            raise TypeError(f"device_ids is a list of device numbers, got {self.device_ids!r}")
         ids = self.device_ids = list(self.device_ids)
         if not ids:
             raise ValueError("device_ids must not be empty")

@@ -265,9 +265,10 @@ class Execution:
             lines += self._blocked[rank].texts[:4]
         if len(self._flying) > 8:
             lines.append(f"... and {len(self._flying) - 8} more ranks")
-        lines.append(
+        held = self._held_back()
+        lines += held or [
             "each wait needs a notify of the same cell on this rank; notify all peers first, then wait for them"
-        )
+        ]
         if "deadlock" not in self.checks.kinds:
             self._fail(RankDeadlockError("\n".join(lines)))
             return
@@ -275,6 +276,22 @@ class Execution:
         names = tuple(dict.fromkeys(task.name for task in self._flying.values()))
         finding = deadlock_finding(lines, names, programs)
         self._fail(RankWaitError([finding], f"{finding.message}\nto repair: {finding.suggestion}"))
+
+    def _held_back(self) -> list[str]:
+        """Dispatches that have not started because they read what a waiting one writes."""
+        lines = []
+        for rank, queue in sorted(self._queues.items()):
+            if queue and rank not in self._flying:
+                task = queue[0]
+                flying = [f"{t.name} on rank {r}" for r, t in sorted(self._flying.items()) if t.number in task.after]
+                if flying:
+                    place = f"\n  dispatched at {task.place}" if task.place else ""
+                    lines.append(
+                        f"rank {rank} has not started {task.name}: it uses a whole buffer that {', '.join(flying)} "
+                        f"writes{place}"
+                    )
+        advice = "dependencies follow whole buffers: read and write different ones"
+        return [*lines[:8], advice] if lines else []
 
     def _quiet(self) -> None:
         """After an interruption: every rank gives up and answers, or is ended."""

@@ -192,6 +192,9 @@ class DistributedWorker(Worker):
             self._crew.kill()
         self.close()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a DistributedWorker cannot be pickled: its ranks are children of this process")
+
     def _require_ready(self, operation: str) -> None:
         if self._closed:
             raise RuntimeError(f"{_WHERE}.{operation}() called after close()")
@@ -276,6 +279,8 @@ class DistributedWorker(Worker):
     def _run_bound(
         self, program: HostProgram, bound: list[Any], config: RunConfig | None, found: Sequence[Finding] = ()
     ) -> None:
+        if config is not None and not isinstance(config, RunConfig):
+            raise TypeError(f"config must be a RunConfig, got {type(config).__name__}")
         if self._poisoned is not None:
             raise self._poisoned
         if self._crew.broken:
@@ -433,6 +438,8 @@ class DistributedWorker(Worker):
         if count < 1:
             raise ValueError(f"a stacked tensor needs at least one shard, got shape {tuple(source.shape)}")
         ids = list(range(count)) if worker_ids is None else list(worker_ids)
+        if any(isinstance(i, bool) or not isinstance(i, int) for i in ids):
+            raise TypeError(f"worker_ids must be integers, got {ids}")
         if len(ids) != count:
             raise ValueError(f"worker_ids needs {count} entries, one per shard, got {len(ids)}: {ids}")
         if len(set(ids)) != count:
@@ -492,9 +499,8 @@ def _check_options(programs: list[Any], persistent: bool, resets: bool | None, t
         raise ValueError("DistributedWorker needs at least one compiled program")
     for program in programs:
         if not hasattr(program, "distributed_config"):
-            raise AttributeError(
-                f"{type(program).__name__} is no distributed program; ChipWorker launches programs of one chip"
-            )
+            chip = "; ChipWorker launches programs of one chip" if hasattr(program, "output_dir") else ""
+            raise AttributeError(f"{type(program).__name__} is no distributed program{chip}")
     first = programs[0]
     for other in programs[1:]:
         if other.platform != first.platform:
@@ -526,6 +532,9 @@ def _load(programs: list[Any]) -> list[HostProgram]:
 
 
 def _callbacks(callbacks: Mapping[str, Any] | None, overrides: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    for name, given in (("callbacks", callbacks), ("sub_worker_overrides", overrides)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{name} maps names of sub-workers to callables, got {type(given).__name__}")
     if overrides is None:
         return callbacks or {}
     warnings.warn("sub_worker_overrides is now called callbacks", DeprecationWarning, stacklevel=4)

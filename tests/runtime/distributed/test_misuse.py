@@ -315,3 +315,78 @@ def test_subsets_of_ranks_have_domains_of_their_own():
     x, y = torch.randn(4, 1, size).share_memory_(), shared(4, 1, size)
     both.compile(x, y, config=config(3))(x, y)
     torch.testing.assert_close(y, x[[1, 0, 3, 2]])
+
+
+# --- a user who gets everything wrong -------------------------------------------------------------------------------------
+
+
+@pl.inline
+def sum_of_both(inp, out, data, signal):
+    data = pl.store(pl.load(inp, [0, 0], [1, 64]), [0, 0], data)
+    data = pld.tensor.allreduce(data, signal)
+    out = pl.store(pl.load(data, [0, 0], [1, 64]), [0, 0], out)
+
+
+@pytest.fixture(scope="module")
+def opened():
+    x, y = torch.randn(2, 1, 64).share_memory_(), torch.zeros(2, 1, 64).share_memory_()
+    compiled = row_program(2, 64, pl.FP32, [2, 1], sum_of_both).compile(x, y, config=config(2))
+    other = row_program(2, 64, pl.FP32, [2, 1], sum_of_both).compile(x, y, config=config(2))
+    with compiled.prepare() as rt:
+        yield rt, compiled, other, x, y
+
+
+WRONG = {
+    "no tensor": (lambda rt, c, o, x, y: rt(x, None), TypeError, "'y' expects a shared torch.Tensor"),
+    "an array": (lambda rt, c, o, x, y: rt(x, y.numpy()), TypeError, "got ndarray"),
+    "too many": (lambda rt, c, o, x, y: rt(x, y, y), TypeError, r"expects 2 arguments \(x, y\), got 3"),
+    "another program": (lambda rt, c, o, x, y: rt.run(o, x, y), ValueError, "registered when this worker"),
+    "a platform for a config": (lambda rt, c, o, x, y: rt(x, y, config="a2a3"), TypeError, "config must be a RunConfig, got str"),
+    "names for workers": (lambda rt, c, o, x, y: rt.alloc_stacked_tensor(torch.zeros(2, 4), worker_ids=["a", "b"]), TypeError, "must be integers"),
+    "a worker too many": (lambda rt, c, o, x, y: rt.alloc_tensor((4,), torch.float32, worker_id=2), IndexError, "there are 2 workers"),
+    "an empty tensor": (lambda rt, c, o, x, y: rt.alloc_tensor((0,), torch.float32), ValueError, "all positive"),
+    "more than was allocated": (lambda rt, c, o, x, y: rt.copy_to(rt.malloc(64), y.data_ptr(), 65), ValueError, "65 bytes exceeds the 64"),
+    "memory of nobody": (lambda rt, c, o, x, y: rt.free(12345), ValueError, "not the base of a live allocation"),
+    "a pickled worker": (lambda rt, c, o, x, y: __import__("pickle").dumps(rt), TypeError, "cannot be pickled"),
+    "a list of callbacks": (lambda rt, c, o, x, y: c.prepare(callbacks=[print]), TypeError, "maps names of sub-workers"),
+    "a number for a program": (lambda rt, c, o, x, y: DistributedWorker(3), AttributeError, "int is no distributed program$"),
+    "no devices": (lambda rt, c, o, x, y: DistributedConfig(None), TypeError, "list of device numbers"),
+    "one device": (lambda rt, c, o, x, y: DistributedConfig(2), TypeError, "list of device numbers"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_refused_and_the_worker_goes_on(opened, name):
+    rt, _, _, x, y = opened
+    call, kind, text = WRONG[name]
+    with pytest.raises(kind, match=text):
+        call(*opened)
+    rt(x, y)
+    torch.testing.assert_close(y, x.sum(0).expand(2, 1, 64))
+
+
+def test_one_buffer_read_and_written_by_ranks_that_wait_for_each_other(opened):
+    """Dependencies follow whole buffers (1.8): rank 1 reads what rank 0 writes, and rank 0 waits for it."""
+    rt, _, _, x, y = opened
+    with pytest.raises(RuntimeError) as caught:
+        rt(x, x)
+    text = str(caught.value)
+    assert "rank 0 (device 0) in chip" in text and "rank 1 has not started chip" in text
+    assert "chip on rank 0 writes" in text and "programs.py" in text and "read and write different ones" in text
+    rt(x, y)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda rt, c, x, y: rt(x, y), lambda rt, c, x, y: rt.run(c, x, y), lambda rt, c, x, y: rt.submit(c, x, y),
+        lambda rt, c, x, y: rt.malloc(4), lambda rt, c, x, y: rt.alloc_tensor((4,), torch.float32), lambda rt, c, x, y: rt.register(c),
+        lambda rt, c, x, y: rt.alloc_stacked_tensor(torch.zeros(2, 4)), lambda rt, c, x, y: rt.__enter__(),
+    ],
+)  # fmt: skip
+def test_a_closed_worker(opened, use):
+    _, compiled, _, x, y = opened
+    rt = compiled.prepare()
+    rt.close()
+    with pytest.raises(RuntimeError, match=r"called after close\(\)"):
+        use(rt, compiled, x, y)
