@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from .rows import Pair, Row
 
@@ -22,9 +23,20 @@ def _nothing() -> list[Pair]:
     return []
 
 
+@cache
+def _on_ranks() -> tuple[Row, ...]:
+    from .communication import communication
+
+    return tuple(communication())
+
+
+def _several_chips() -> list[Row]:
+    return list(_on_ranks())
+
+
 def parts() -> list[Part]:
     """In the order of the page. What computes values on several ranks comes last: it takes longest."""
-    from . import communication, elsewhere, flash, matmuls, memory, operations, operators, registers, tasks
+    from . import elsewhere, flash, matmuls, memory, operations, operators, registers, tasks
 
     return [
         Part("single operations", ("X1", "X2", "X3"), operations.single_operations, _nothing),
@@ -35,12 +47,20 @@ def parts() -> list[Part]:
         Part("task graphs and signals", ("R1", "R2", "R3"), tasks.rows, tasks.pairs),
         Part("operators", ("B6",), operators.rows, _nothing),
         Part("models and other code bases", ("V10", "V13", "P1", "P2", "P3"), elsewhere.rows, elsewhere.pairs),
-        Part("several chips", ("C1", "C3", "C6"), communication.communication, communication_pairs),
+        Part("several chips", ("C1", "C3", "C6"), _several_chips, communication_pairs),
     ]
 
 
 def communication_pairs() -> list[Pair]:
-    """Steps of the fused GEMM with AllReduce."""
+    """The fused GEMM with AllReduce: sum after product, then overlapped; and its versions."""
     from .elsewhere import history_pairs
 
-    return history_pairs()
+    rows = {row.case: row for row in _on_ranks() if row.family == "C1"}
+    found = []
+    for case, before in rows.items():
+        after = rows.get(case.replace("in sequence", "overlapped"))
+        if after is not None and after is not before:
+            name = case.replace("in sequence", "in sequence -> overlapped")
+            figures = before.published, after.published, before.simulated, after.simulated
+            found.append(Pair("C1", name, *figures, before.reason))
+    return [*found, *history_pairs()]
