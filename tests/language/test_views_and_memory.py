@@ -408,3 +408,31 @@ def test_a_kernel_called_on_its_own_with_a_number_has_a_text_form():
     alone(x, 3, o, config=SIM)
     torch.testing.assert_close(o, 3 * x)
     assert_round_trips(alone.lower(x, 3, o))
+
+
+pair = pl.MemRef(slots=2)
+
+
+@pl.program
+class ConstantSlots:
+    @pl.function(type=pl.FunctionType.InCore)
+    def fold(
+        self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        low: pl.Tile[[16, 64], pl.FP32, pair[0], pl.Mem.Vec] = pl.load(x, [0, 0], [16, 64])
+        high: pl.Tile[[16, 64], pl.FP32, pair[1], pl.Mem.Vec] = pl.load(x, [16, 0], [16, 64])
+        y = pl.store(pl.sub(low, high), [0, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        y = self.fold(x, y)
+        return y
+
+
+def test_two_constant_slots_of_one_declaration_hold_two_values():
+    x, y = torch.randn(32, 64), torch.zeros(16, 64)
+    ir.compile(ConstantSlots, platform="a2a3sim")(x, y)
+    torch.testing.assert_close(y, x[:16] - x[16:])
