@@ -6,7 +6,7 @@ import pytest
 
 import pypto.language as pl
 import pypto.language.distributed as pld
-from pypto.ir.errors import Error, InvalidOperationError, ParserError, ParserSyntaxError
+from pypto.ir.errors import Error, InvalidOperationError, ParserError, ParserSyntaxError, ParserTypeError
 from pypto.ir.lowering.distributed_domains import Domains
 
 
@@ -339,3 +339,22 @@ FRESH = {
 @pytest.mark.parametrize("name", FRESH)
 def test_names_that_stay_good(tmp_path, name):
     run_host(tmp_path, top=("HOST", FRESH[name]))
+
+
+def test_a_kernel_called_without_an_orchestration(tmp_path):
+    """A bare InCore callee is a chip dispatch without a device: ranks take turns (1.3, 1.6)."""
+    body = "for r in pl.range(2):\n    self.add_one(x[r], y[r])\nself.grow_core(y[1])"
+    x, y = run_host(tmp_path, top=("HOST", body))
+    assert (y[0] == x[0] + 1).all() and (y[1] == x[1] + 1 + 1).all()
+
+
+def test_results_of_kernels_called_by_the_host(tmp_path):
+    body = "t = pl.create_tensor([1, 64], dtype=pl.FP32)\nt = self.add_one(x[0], t)\nt = self.grow_core(t)\nself.chip(t, y[0], device=0)"
+    x, y = run_host(tmp_path, top=("HOST", body))
+    assert (y[0] == x[0] + 1 + 1 + 1).all()
+
+
+def test_a_kernel_has_no_device(tmp_path):
+    with pytest.raises(ParserTypeError, match="'add_one' is a kernel and does not accept keyword argument 'device'") as caught:
+        run_host(tmp_path, top=("HOST", "self.add_one(x[0], y[0], device=0)"))
+    assert "hosts.py" in str(caught.value)

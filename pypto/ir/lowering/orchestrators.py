@@ -1,7 +1,8 @@
 """Orchestrators that call orchestrators: a plain call, no task (spec distributed 1.3).
 
 One host runs here, so an orchestrator above it drives that one host: the calls down to level HOST are plain, too. All
-of them become one body before its windows and dispatches are looked at.
+of them become one body before its windows and dispatches are looked at. A kernel that the host calls itself gets the
+chip orchestration that launches it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import replace
 from itertools import count
 
 from pypto.ir import nodes as ir
-from pypto.ir.errors import CompileError
+from pypto.ir.enums import FunctionType, Level, Role
+from pypto.ir.errors import CompileError, ParserTypeError
 from pypto.ir.walk import expressions_of, rewrite_body, statements, walk
 
 HOST_NUMBER = 3
+DEVICE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
 def is_orchestrator(function: ir.Function) -> bool:
@@ -31,6 +34,56 @@ def host_orchestrator(program: ir.Program) -> ir.Function:
         names = ", ".join(f.name for f in (tops or found.values())) or "none"
         raise CompileError(f"program {program.name!r} needs exactly one HOST orchestrator, it has {names}")
     return replace(tops[0], body=list(_Calls(found).merged(tops[0].body, (tops[0].name,))))
+
+
+def with_chip_programs(program: ir.Program) -> ir.Program:
+    """``program`` with a chip orchestration around every kernel that an orchestrator of the host calls."""
+    functions = dict(program.functions)
+
+    def change(expr: ir.Expr) -> ir.Expr:
+        kernel = program.functions.get(expr.callee) if isinstance(expr, ir.FunctionCall) else None
+        if not isinstance(expr, ir.FunctionCall) or kernel is None or kernel.type not in DEVICE:
+            return expr
+        if "device" in expr.attrs:
+            raise ParserTypeError(
+                f"{kernel.name!r} is a kernel and does not accept keyword argument 'device'",
+                expr.span,
+                "call the @pl.jit (Orchestration) function that launches it",
+            )
+        wrapper = _around(kernel, expr)
+        functions.setdefault(wrapper.name, wrapper)
+        return replace(expr, callee=wrapper.name)
+
+    for name, function in program.functions.items():
+        if is_orchestrator(function):
+            functions[name] = replace(function, body=rewrite_body(function.body, change))
+    return program if functions == program.functions else replace(program, functions=functions)
+
+
+def _around(kernel: ir.Function, call: ir.FunctionCall) -> ir.Function:
+    """A chip orchestration with the parameters of ``kernel``, which launches it."""
+    span, returns = kernel.span, tuple(call.attrs.get("returns", ()))
+    arguments = tuple(ir.Var(p.name, p.type, span) for p in kernel.params)
+    launch = ir.FunctionCall(kernel.name, arguments, call.type, "call", {"returns": returns}, span)
+    results = tuple(arguments[r] for r in returns if r is not None)
+    body: list[ir.Stmt]
+    if not results:
+        body = [ir.Evaluate(launch, span)]
+    else:
+        bind = ir.Assign(results[0], launch, span) if len(results) == 1 else ir.TupleAssign(results, launch, span)
+        body = [bind, ir.Return(results, span)]
+    return ir.Function(
+        f"{kernel.name}_on_chip",
+        list(kernel.params),
+        body,
+        FunctionType.Orchestration,
+        Level.CHIP,
+        Role.Orchestrator,
+        kernel.return_types,
+        {"returns": returns, "declares_return": bool(results)},
+        kernel.takes_self,
+        span,
+    )
 
 
 def _callees(function: ir.Function) -> Iterator[str]:
@@ -114,4 +167,4 @@ class _Renaming:
         return expr
 
 
-__all__ = ["host_orchestrator", "is_orchestrator"]
+__all__ = ["host_orchestrator", "is_orchestrator", "with_chip_programs"]
