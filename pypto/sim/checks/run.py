@@ -57,6 +57,8 @@ class Report:
         groups: dict[int, list[Memory]] = {}
         for parameter, tensor, number in zip(parameters, tensors, numbers):
             direction = "window" if tensor.context else parameter.direction
+            if tensor.resident and direction == "out":
+                direction = "inout"  # what the launch does not write stays on the device
             memory = Memory(
                 parameter.name, tensor.shape, tensor.dtype.get_bit(), tensor.address, tensor.nbytes, direction
             )

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pypto.language as pl
-from pypto.runtime import RunConfig
+from pypto.runtime import ChipWorker, RunConfig
 from pypto.sim import CheckError, UndefinedValueError
 
 
@@ -195,3 +195,16 @@ def test_infinities_that_came_in_may_be_copied_and_compared(findings):
     x = torch.zeros(16, 32)
     x[:, 7:] = float("-inf")
     assert findings(shifted_or_best, x, torch.zeros(16, 32)) == []
+
+
+def test_a_resident_output_keeps_what_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, y = tensors()
+    config = RunConfig(platform="a2a3", checks="all")
+    compiled = half.compile(x, y, config=config)
+    with ChipWorker(config) as worker:
+        resident = worker.alloc_tensor((16, 32), torch.float32, init=torch.full((16, 32), 7.0))
+        worker.run(compiled, x, resident, config=config)
+        worker.run(compiled, resident, resident, config=config)
+        worker.copy_from(y.data_ptr(), resident.data_ptr, resident.nbytes)
+    assert torch.equal(y, torch.cat([x[:8], torch.full((8, 32), 7.0)]))
