@@ -252,6 +252,13 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
     if early is not None:
         return _stale(order, what, early, (*places, early.place.location), tasks, span)
     told = _told_before(order, a, b)
+    if told is not None and _published_before(order, a, told):
+        message = f"{what}; what was published before is overwritten and nothing says that its reader is done"
+        repair = (
+            "a second barrier: every rank notifies after its reads, and the owner waits for that before it overwrites; "
+            "or take turns between two buffers"
+        )
+        return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
     if told is not None:
         message = f"{what}; the notify that the reader waited for is sent before the data is there"
         repair = "move the notify after the store: publish, then notify (the peers read as soon as they are told)"
@@ -271,6 +278,13 @@ def _told_before(order: RunOrder, a: Event, b: Event) -> Event | None:
             if notify.thread == a.thread and notify.number < a.number and order.reaches(notify, b):
                 return notify
     return None
+
+
+def _published_before(order: RunOrder, a: Event, notify: Event) -> bool:
+    """Whether the thread of write ``a`` has written some of its bytes already before ``notify``."""
+    earlier = [e for e in order.events if e.thread == a.thread and e.number < notify.number]
+    boxes = [e.words for e in earlier if e.kind < NOTIFIES and e.writes]
+    return bool(boxes) and bool(np.any(overlaps(np.stack(boxes), np.repeat(a.words[None], len(boxes), 0))))
 
 
 def _early_credit(order: RunOrder, a: Event, b: Event) -> Event | None:
