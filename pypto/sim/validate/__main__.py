@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from .families import Part, parts
+from .families import Part, begin_ranks, parts
 from .report import markdown, picture
 from .rows import Pair, Row, signs, summaries
 
@@ -32,6 +32,8 @@ def compared(chosen: Sequence[Part]) -> tuple[list[Row], list[Pair]]:
     from rich.console import Console
     from rich.progress import Progress
 
+    if any("C1" in part.families for part in chosen):
+        begin_ranks()
     rows: list[Row] = []
     pairs: list[Pair] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,10 +26,20 @@ def _nothing() -> list[Pair]:
 
 
 @cache
-def _on_ranks() -> tuple[Row, ...]:
+def begin_ranks() -> Future[list[Row]]:
+    """Start the programs of several ranks in a process of their own: ranks are forked, and only a process without
+    threads forks safely. They run beside everything else."""
     from .communication import communication
 
-    return tuple(communication())
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    future = pool.submit(communication)
+    pool.shutdown(wait=False)
+    return future
+
+
+@cache
+def _on_ranks() -> tuple[Row, ...]:
+    return tuple(begin_ranks().result())
 
 
 def _several_chips() -> list[Row]:
