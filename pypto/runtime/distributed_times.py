@@ -54,6 +54,7 @@ class RunClock:
         self.times = times
         self.start_ns = times.clock.now_ns()
         self.built_ns = self.start_ns
+        self.writes_files = False
 
     def built(self, tasks: Sequence[Task]) -> None:
         """The driver has recorded its tasks."""
@@ -61,8 +62,12 @@ class RunClock:
         times.clock.advance(times.run_ns + times.task_ns * len(tasks))
         self.built_ns = times.clock.now_ns()
 
-    def finish(self, tasks: Sequence[Task], done: Mapping[int, Done], run: int) -> None:
-        """Everything has run: find the times, let the ranks write their markers, write the parent's."""
+    def finish(self, tasks: Sequence[Task], done: Mapping[int, Done], run: int, writes_files: bool = False) -> None:
+        """Everything has run: find the times, let the ranks write their markers, write the parent's.
+
+        ``writes_files``: the ranks also write diagnostics, which takes long enough to be waited for.
+        """
+        self.writes_files = writes_files
         spans = self._modelled(tasks, done) if self.times.crew.platform.clocked else self._measured(tasks, done)
         if self.times.writes:
             self._write(tasks, spans, run)
@@ -93,13 +98,7 @@ class RunClock:
         asked = {
             crew.chips[rank].connection: rank for rank, request in requests.items() if crew.chips[rank].send(request)
         }
-        answers: dict[int, Timed] = {}
-        try:
-            self._collect(asked, answers, None)
-        except BaseException:  # an interruption: what is still to come must not be taken for an answer of the next run
-            self._collect(asked, answers, time.monotonic() + GRACE_S)
-            self._end_silent(asked)
-            raise
+        answers: dict[int, Timed] = self._answers(asked)
         lost = [rank for rank in requests if rank not in answers]
         if lost:
             process = crew.chips[lost[0]]
@@ -107,7 +106,18 @@ class RunClock:
             raise RankError(f"{crew.broken}; close this worker and open another")
         return answers
 
-    def _collect(self, asked: dict[Any, int], answers: dict[int, Timed], deadline: float | None) -> None:
+    def _answers(self, asked: dict[Any, int]) -> dict[int, Any]:
+        """What the ranks in ``asked`` (by connection) answer; one that is gone is missing."""
+        answers: dict[int, Any] = {}
+        try:
+            self._collect(asked, answers, None)
+        except BaseException:  # an interruption: what is still to come must not be taken for an answer of the next run
+            self._collect(asked, answers, time.monotonic() + GRACE_S)
+            self._end_silent(asked)
+            raise
+        return answers
+
+    def _collect(self, asked: dict[Any, int], answers: dict[int, Any], deadline: float | None) -> None:
         """Answers of the ranks in ``asked``, which loses those that answered or are gone."""
         interruption = self.times.crew.interruption
         while asked:
@@ -137,9 +147,14 @@ class RunClock:
         by_rank: dict[int, list[ClockedTask]] = {}
         for task in clocked:
             by_rank.setdefault(task.rank, []).append(task)
+        asked: dict[Any, int] = {}
         for rank, mine in by_rank.items():
-            message = Finish(tuple(t.number for t in mine), tuple(self.start_ns + t.start_ns for t in mine))
-            self.times.crew.chips[rank].send(message)
+            starts = tuple(self.start_ns + t.start_ns for t in mine)
+            chip = self.times.crew.chips[rank]
+            if chip.send(Finish(tuple(t.number for t in mine), starts, self.writes_files)) and self.writes_files:
+                asked[chip.connection] = rank
+        if asked:
+            self._answers(asked)
 
     def _measured(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> dict[int, tuple[int, int]]:
         return {t.number: (self.built_ns, done[t.number].finished_ns) for t in tasks if t.kind == CHIP}

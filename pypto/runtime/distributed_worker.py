@@ -310,7 +310,7 @@ class DistributedWorker(Worker):
             if checks.deep and "placement" in checks.kinds:
                 found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
             self._check(program, run.tasks, done, checks, found)
-            times.finish(run.tasks, done, self._runs)
+            times.finish(run.tasks, done, self._runs, config is not None and config.any_dfx_enabled())
 
     def _check(
         self, program: HostProgram, tasks: Sequence[Any], done: Mapping[int, Any], checks: Checks,

@@ -103,6 +103,8 @@ class ChipMain:
                 self.connection.send(self.timing.time([self._launched[n].timed for n in message.dispatches], message))
             elif isinstance(message, Finish):
                 self._finish(message)
+                if message.answers:
+                    self.connection.send(message)
 
     # --- values -------------------------------------------------------------------------------------------------------
 

@@ -128,7 +128,8 @@ class Timed:
 
 @dataclass(frozen=True)
 class Finish:
-    """Write the markers of these dispatches, whose launches start at these times."""
+    """Write the markers of these dispatches, whose launches start at these times; ``answers``: say when it is done."""
 
     dispatches: tuple[int, ...]
     start_ns: tuple[int, ...]
+    answers: bool = False

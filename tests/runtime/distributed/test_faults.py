@@ -68,7 +68,13 @@ def alive(pid: int) -> bool:
 
 
 def segments() -> set[str]:
-    return set(os.listdir("/dev/shm"))
+    """Shared memory files of processes that descend from this one or are gone; other programs come and go meanwhile."""
+    found = set()
+    for name in os.listdir("/dev/shm"):
+        owner = name.split("_")[1] if name.startswith("torch_") else ""
+        if owner.isdigit() and (int(owner) == os.getpid() or not alive(int(owner))):
+            found.add(name)
+    return found
 
 
 def gone(pids: list[int]) -> bool:
@@ -87,19 +93,24 @@ def test_a_rank_is_killed_at_a_random_point(programs, seed):
     with compiled.prepare() as rt:
         pids = rt.pids
         victim = chance.randrange(2)
-        timer = threading.Timer(chance.uniform(0.0, 0.03 if seed % 4 else 0.6), os.kill, (pids[victim], signal.SIGKILL))
+        killed: list[float] = []
+
+        def kill():
+            killed.append(time.monotonic())
+            os.kill(pids[victim], signal.SIGKILL)
+
+        timer = threading.Timer(chance.uniform(0.0, 0.03 if seed % 4 else 0.6), kill)
         timer.start()
-        started = time.monotonic()
-        try:
-            while time.monotonic() < started + LIMIT_S:
+        with pytest.raises(RuntimeError) as caught:
+            while not killed or time.monotonic() < killed[0] + LIMIT_S:
                 rt(x, y)
-        except RuntimeError as error:
-            assert "SIGKILL" in str(error) and f"rank {victim}" in str(error) or "cannot run" in str(error)
-        assert time.monotonic() - started < LIMIT_S, "the death was not noticed"
+        assert time.monotonic() - killed[0] < LIMIT_S, "the death was noticed late"
+        text = str(caught.value)
+        assert f"rank {victim} of 2" in text and "SIGKILL" in text, text
         timer.join()
         with pytest.raises(RuntimeError, match=rf"rank {victim} of 2 on device {victim} .*killed by signal 9"):
             rt(x, y)
-    assert gone(pids) and segments() == before
+    assert gone(pids) and segments() <= before
 
 
 def test_an_interruption_of_the_parent(program):
