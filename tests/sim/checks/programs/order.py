@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 import pypto.language as pl
 
 from .case import Case, rnd, zeros
@@ -284,6 +286,35 @@ def summed_in_place_fixed(x: pl.InOut[pl.Tensor[[8, 64], pl.FP32]]):
     return x
 
 
+_IDS = torch.tensor([[0, 3, 5, 7, 1, 2, 4, 6]], dtype=torch.int32)
+
+# --- rows gathered
+
+
+@pl.jit
+def gathered_too_early(x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], pl.INT32],
+                       y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+    mid = pl.create_tensor([32, 32], dtype=pl.FP32)
+    with pl.manual_scope():
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="make"):
+            pl.store(pl.exp(pl.load(x, [0, 0], [32, 32])), [0, 0], mid)
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="pick"):
+            pl.store(pl.mgather(mid, pl.load(ids, [0, 0], [1, 8])), [0, 0], y)
+    return y
+
+
+@pl.jit
+def gathered_too_early_fixed(x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], pl.INT32],
+                             y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+    mid = pl.create_tensor([32, 32], dtype=pl.FP32)
+    with pl.manual_scope():
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="make") as made:
+            pl.store(pl.exp(pl.load(x, [0, 0], [32, 32])), [0, 0], mid)
+        with pl.at(level=pl.Level.CORE_GROUP, deps=[made], name_hint="pick"):
+            pl.store(pl.mgather(mid, pl.load(ids, [0, 0], [1, 8])), [0, 0], y)
+    return y
+
+
 CASES = [
     Case("columns_then_rows", "war", columns_then_rows, columns_then_rows_fixed,
          lambda: [rnd(48, 64), zeros(48, 16), zeros(48, 64)], _columns_then_rows, "box",
@@ -310,6 +341,9 @@ CASES = [
          lambda: [rnd(64, 32), zeros(1, 4, dtype=rnd(1).int().dtype)],
          lambda x, n: {1: n + rnd(1).new_tensor([[0, 1, 2, 3]]).int()}, "n", ("count",), (), "64 bytes apart",
          ("pl.write",)),
+    Case("gathered_too_early", "raw", gathered_too_early, gathered_too_early_fixed,
+         lambda: [rnd(32, 32), _IDS.clone(), zeros(8, 32)],
+         lambda x, ids, y: {2: x[_IDS[0].long()].exp()}, "mid", ("make", "pick"), (), "deps=", ("pl.mgather",)),
     Case("summed_in_place", "alias-view", summed_in_place, summed_in_place_fixed,
          lambda: [rnd(8, 64)], lambda x: {0: x.cumsum(0)}, "x", ("running_sum",), (), "InOut",
          ("pl.store(pl.add(a, b)",)),
