@@ -11,7 +11,7 @@ from pypto.sim.chips import chip
 from pypto.sim.timing import time_recording
 from pypto.sim.timing import words as x
 from pypto.sim.timing.launch import play
-from pypto.sim.validate.writer import AIC, Kernel, one
+from pypto.validation.writer import AIC, Kernel, one
 
 
 def counted(kernel, target="a2a3"):

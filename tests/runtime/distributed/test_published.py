@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pypto.sim.validate.communication import _FUSED_US, _TICKS, fused_us, product_us, remote_read_us, sum_us
-from pypto.sim.validate.rank_programs import Split, in_sequence, overlapped, pulled_sum
+from pypto.validation.communication import _FUSED_US, _TICKS, fused_us, product_us, remote_read_us, sum_us
+from pypto.validation.rank_programs import Split, in_sequence, overlapped, pulled_sum
 
 from .programs import config
 

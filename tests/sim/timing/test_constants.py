@@ -12,10 +12,10 @@ from pypto.sim.timing import DeviceState, codes, time_recording
 from pypto.sim.timing.costs import program_costs
 from pypto.sim.timing.cycles import cycles
 from pypto.sim.timing.recipes import RECIPES
-from pypto.sim.validate.attention import Attention, attention
-from pypto.sim.validate.gemm import Gemm, gemm
-from pypto.sim.validate.streams import vector_add
-from pypto.sim.validate.writer import AIC, AIV, Kernel, Launch, one
+from pypto.validation.attention import Attention, attention
+from pypto.validation.gemm import Gemm, gemm
+from pypto.validation.streams import vector_add
+from pypto.validation.writer import AIC, AIV, Kernel, Launch, one
 
 # what time does not depend on, and why
 ELSEWHERE = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pypto.sim.chips import chip
 from pypto.sim.timing import DeviceState, time_recording
-from pypto.sim.validate.writer import AIC, Kernel, Launch, one
+from pypto.validation.writer import AIC, Kernel, Launch, one
 
 A2A3 = chip("a2a3")
 CYCLE_NS = 1000 / 1800

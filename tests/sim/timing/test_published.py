@@ -5,10 +5,10 @@ import pytest
 from pypto.sim.chips import chip
 from pypto.sim.timing import time_recording
 from pypto.sim.timing.banks import sources_clash, write_clashes
-from pypto.sim.validate.halves import GROUPS, best_factor
-from pypto.sim.validate.operations import precision, precision_of_all, single_operations
-from pypto.sim.validate.programs import launched
-from pypto.sim.validate.streams import Copies, bank_test, copies
+from pypto.validation.halves import GROUPS, best_factor
+from pypto.validation.operations import precision, precision_of_all, single_operations
+from pypto.validation.programs import launched
+from pypto.validation.streams import Copies, bank_test, copies
 
 ROWS = single_operations()
 

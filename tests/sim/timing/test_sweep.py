@@ -9,7 +9,7 @@ import pytest
 from pypto.sim.chips import chip
 from pypto.sim.sweep import sweep
 from pypto.sim.timing import time_recording
-from pypto.sim.validate.writer import Kernel, Launch
+from pypto.validation.writer import Kernel, Launch
 
 
 def recording():

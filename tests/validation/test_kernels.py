@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pypto.sim.validate.attention import Attention, _program
-from pypto.sim.validate.gemm import Gemm, _kernel
-from pypto.sim.validate.programs import compiled
+from pypto.validation.attention import Attention, _program
+from pypto.validation.gemm import Gemm, _kernel
+from pypto.validation.programs import compiled
 
 
 def run(kernel, folder, *arguments):

@@ -66,7 +66,3 @@ def main() -> int:
         picture(rows, options.write / "validation.png")
         print(f"wrote {options.write / 'validation.md'}")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -4,10 +4,10 @@ from functools import cache
 
 import pytest
 
-from pypto.sim.validate.families import parts
-from pypto.sim.validate.report import group_errors, markdown
-from pypto.sim.validate.rows import Pair, Row, signs
-from pypto.sim.validate.tables import table
+from pypto.validation.families import parts
+from pypto.validation.report import group_errors, markdown
+from pypto.validation.rows import Pair, Row, signs
+from pypto.validation.tables import table
 
 QUICK = [part for part in parts() if not {"X1", "C1"} & set(part.families)]
 WITHOUT_ROWS = {"V10", "V13", "P1", "P2", "P3"}

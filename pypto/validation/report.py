@@ -9,11 +9,11 @@ from .rows import Pair, Row, signs, summaries
 
 _HEAD = """# How close the clock is
 
-Written by `python -m pypto.sim.validate --write docs`. Published figures (`pypto/sim/validate/published/`) beside
-simulated ones; a *fitted* row was in view when a constant of the model was chosen, an *untouched* one was not. Rows
-that cannot be re-created are listed with the reason.
+Written by `python -m pypto.sim.validate --write docs`. Published figures (`pypto/validation/published/`) beside
+simulated ones; a *fitted* row was in view when a constant of the model was chosen, or the hardware notes derive one
+from it; an *untouched* one was not. Rows that cannot be re-created are listed with the reason.
 
-Workloads are kernels of this language (`pypto/sim/validate/`), compiled for the chip and recorded without values,
+Workloads are kernels of this language (`pypto/validation/`), compiled for the chip and recorded without values,
 but for the single operations (X1 to X3) and the bank tests (V3), whose extents and addresses are written into a
 recording by hand. Kernels of the vendor's stream start on all cores together; picking them, starting a core and
 reporting the end are added as the hardware notes give them (section 11), for products of the library also the time

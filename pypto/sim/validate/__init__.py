@@ -1,1 +1,0 @@
-"""The clock against published figures: ``python -m pypto.sim.validate``."""

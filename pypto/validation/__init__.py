@@ -1,0 +1,1 @@
+"""Published workloads as programs of the language, timed and compared: ``python -m pypto.sim.validate``."""
