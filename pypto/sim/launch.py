@@ -42,6 +42,7 @@ from pypto.sim.tasks import TaskPlan
 from pypto.sim.tile_program import Access, Allocate, Dependency, Dummy, Predicate, Scope, Submit, TileProgram
 
 if TYPE_CHECKING:
+    from pypto.sim.checks.index_watch import IndexWatch
     from pypto.sim.checks.watch import LaunchWatch
     from pypto.sim.crew import LeftBehind
     from pypto.sim.task_log import TaskLog
@@ -87,7 +88,7 @@ class Workspace:
             self.cores.append(self.new_core())
         return self.cores
 
-    def observe(self, watch: LaunchWatch | None) -> None:
+    def observe(self, watch: LaunchWatch | IndexWatch | None) -> None:
         """Let ``watch`` look at every block of the launch that begins."""
         self._watch = watch
         for core in (self.orchestrator, *self.cores):
@@ -115,10 +116,11 @@ class Launch:
         stand_ins: Mapping[str, StandIn] | None = None,
         exchange: Exchange | None = None,
         watch: LaunchWatch | None = None,
+        indices: IndexWatch | None = None,
         log: TaskLog | None = None,
     ):
-        self.watch, self.log = watch, log
-        workspace.observe(watch)
+        self.watch, self.indices, self.log = watch, indices, log
+        workspace.observe(watch or indices)
         self.orchestration, self.plans, self.workspace = orchestration, plans, workspace
         self.record, self.clusters = record, clusters
         self.threads = 1 if watch is not None else _PROCESSORS if threads is None else threads
@@ -312,6 +314,8 @@ class Launch:
 
     def run_task(self, plan: TaskPlan, values: Words, blocks: int) -> None:
         """Run a task whose producers are done to its end."""
+        if self.indices is not None:
+            self.indices.begin(plan.request.kernel)
         programs = [member.program for member in plan.members]
         if not programs:
             self._run_stand_in(plan)

@@ -39,6 +39,7 @@ OUTSIDE_TENSOR: Final = 1
 OUTSIDE_TILE: Final = 2
 DIVISION_BY_ZERO: Final = 3
 UNSUPPORTED_DTYPE: Final = 4
+TOOK_ZERO: Final = 5  # done, but an index outside its tile read 0; the report words say which: position, index, limit
 
 # Trace row, int64[TRACE_WORDS]
 TRACE_PC: Final = 0

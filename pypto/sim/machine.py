@@ -76,6 +76,16 @@ def _call(words, frame, code, pc):
 
 
 @kernel_code
+def _took_zero(frame, pc):
+    """Keep what the report words say of an index outside its tile; whether somebody is to be told of it."""
+    for word in range(3):
+        frame[op.DETAIL + word] = frame[op.ARGUMENTS + word]
+        frame[op.ARGUMENTS + word] = 0
+    frame[op.CODE] = pc
+    return frame[op.TELLS]
+
+
+@kernel_code
 def _touch_tensor(words, frame, code, pc, operation, row):
     """Read, write or list an element of a tensor; its address, -1 when it lies outside."""
     tensor = code[pc + 2]
@@ -144,8 +154,10 @@ def _run(words):
                 continue
             result = _call(words, frame, code, pc)
             if result != 0:
-                status = fault(frame, result, pc, code[pc + 2])
-                break
+                if result != layout.TOOK_ZERO:
+                    status = fault(frame, result, pc, code[pc + 2])
+                    break
+                paused = _took_zero(frame, pc)
             if observer != 0:
                 paused = _observe(frame, pc, observer)
             if recording:

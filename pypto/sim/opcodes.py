@@ -26,7 +26,7 @@ BLOCK: Final = 7          # block index
 BLOCKS: Final = 8         # blocks of the task
 LANE: Final = 9           # vector lane
 DETAIL: Final = 10        # three words: index, extent, axis of a fault
-CODE: Final = 13          # code offset of a fault
+CODE: Final = 13          # code offset of a fault, or of an instruction that TOOK_ZERO
 CHANNELS: Final = 14      # address of the cluster's cross-core state, or 0
 TOTAL_SCALARS: Final = 15  # scalar instructions executed before the previous trace row
 CORE: Final = 16          # 0 AIC, 1 + lane AIV
@@ -36,7 +36,8 @@ OBSERVER: Final = 19      # address of a function int64(int64* frame) called aft
 WATCH: Final = 20         # address of the observer's state
 ENTERS: Final = 21        # 1 while the observer is called before an instruction (barriers only)
 SELF: Final = 22          # address of the frame, for the observer
-HEADER: Final = 23
+TELLS: Final = 23         # 1: pause after an instruction that TOOK_ZERO (layout.py), with its report words in DETAIL
+HEADER: Final = 24
 SCRATCH: Final = HEADER    # one tensor descriptor
 ARGUMENTS: Final = SCRATCH + 24
 ARGUMENT_WORDS: Final = 96
@@ -54,10 +55,10 @@ OUT_OF_FUEL: Final = 3    # continue; lets the driver see signals and other bloc
 REQUEST: Final = 4        # an orchestration instruction: the driver acts, then continues
 NOTIFIED: Final = 6       # a peer's signal cell was changed: the driver wakes the rank in DETAIL, then continues
 BLOCKED: Final = 5        # a cross-core wait; the same instruction is tried again on resumption
-PAUSED: Final = 8         # the observer asks to be emptied; continue
+PAUSED: Final = 8         # the observer asks to be emptied, or an instruction TOOK_ZERO; continue
 UNKNOWN: Final = 7        # the GM accesses of this program cannot be listed without running it
 
-# fault codes beyond the kernels' statuses (layout.py 1 to 4)
+# fault codes beyond the kernels' statuses (layout.py 1 to 5)
 BAD_VIEW: Final = 16      # element counts of a reshape differ, or the source is strided
 OUTSIDE_ARRAY: Final = 17
 NEGATIVE_EXTENT: Final = 18

@@ -117,6 +117,7 @@ class _Watched:
     """Gives a launch its watch."""
 
     comparison: _Comparison
+    indices: None = None
 
     def begin(self, tensors: Sequence[Any], numbers: Sequence[int]) -> _Comparison:
         """A launch begins with these tensor arguments."""

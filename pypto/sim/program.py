@@ -188,7 +188,8 @@ class LoadedProgram:
             launch = Launch(
                 self.orchestration, self._plans, workspace, bound.allocations.copy(),
                 record=record, clusters=clusters, threads=threads, stand_ins=stand_ins, exchange=exchange,
-                watch=None if report is None else report.begin(bound.tensors, bound.numbers), log=log,
+                watch=None if report is None else report.begin(bound.tensors, bound.numbers),
+                indices=None if report is None else report.indices, log=log,
             )  # fmt: skip
             launch.run(self._places, bound.words)
             recording = None

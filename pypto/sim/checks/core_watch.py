@@ -72,7 +72,7 @@ class CoreWatch:
         state = self.state
         state[w.PROGRAM], state[w.FACTS], state[w.CODE] = number, facts.address, facts.code_address
         state[w.FRAME] = frame.address
-        return facts.observed if self.launch.deep else w.GATHER in facts.rules
+        return facts.observed
 
     def seat(self, row: Words) -> None:
         """The block that runs, for the accesses that name it."""

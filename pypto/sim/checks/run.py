@@ -15,6 +15,7 @@ from pypto.sim.checks.directions import direction_findings
 from pypto.sim.checks.failures import failure_findings, left_behind_findings
 from pypto.sim.checks.findings import Finding, error_of
 from pypto.sim.checks.forced import keep
+from pypto.sim.checks.index_watch import IndexWatch
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
 from pypto.sim.checks.selection import Checks
@@ -37,19 +38,18 @@ class Report:
     def __init__(self, program: LoadedProgram, platform: str, checks: Checks):
         self.program, self.platform, self.checks = program, platform, checks
         self.watch: LaunchWatch | None = None
+        watched = checks.deep or "bounds" not in checks.kinds or not program.gathers
+        self.indices = None if watched else IndexWatch()
         self.findings: tuple[Finding, ...] = ()
         self._static: list[Finding] = []
         self._windows: list[Window] = []
 
-    @property
-    def observes(self) -> bool:
-        """Whether blocks have to be observed: for deep checks, and for the indices of gathers from tiles."""
-        return self.checks.deep or "bounds" in self.checks.kinds and self.program.gathers
-
     def begin(self, tensors: Sequence[TensorArgument], numbers: Sequence[int]) -> LaunchWatch | None:
-        """The watch of a launch with these tensor arguments, whose allocations are ``numbers``; "
-        "``None`` if needless."""
-        if not self.observes:
+        """The watch of a launch with these tensor arguments, whose allocations are ``numbers``.
+
+        ``None`` when no block has to be observed.
+        """
+        if not self.checks.deep:
             return None
         watch = self.watch = LaunchWatch(self.checks, self.program.orchestration)
         watch.on_program = self._on_program
@@ -78,6 +78,7 @@ class Report:
         """Everything has been reported."""
         if self.watch is not None:
             self.watch.close()
+            self.watch = None  # it refers to this report: nothing waits for the garbage collector
 
     def _on_program(self, program: TileProgram, number: int) -> None:
         if self.checks.kinds & {"precision", "shape-contract"}:
@@ -89,6 +90,8 @@ class Report:
         if failure is not None:
             found = failure_findings(failure)
         found = chain(found, left_behind_findings(left))
+        if self.indices is not None and failure is None:
+            found = chain(found, self.indices.findings())
         if self.watch is not None:
             self.watch.finish()
             late = () if failure is not None else value_findings(self.watch)
@@ -133,7 +136,7 @@ def _execute(report: Report, run: Callable[[Report], Execution]) -> Execution:
         if not report.findings:
             raise
         raise error_of(report.findings) from failure
-    if report.watch is None and not done.left_behind:
+    if report.watch is None and report.indices is None and not done.left_behind:
         return done
     report.gather(None, done.left_behind)
     if report.findings and checks.mode == "raise":

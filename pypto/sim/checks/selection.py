@@ -78,7 +78,7 @@ class Checks:
 
     @property
     def deep(self) -> bool:
-        """Whether every block is observed, not only those with gathers from tiles."""
+        """Whether blocks are observed."""
         return self.asked & (w.ORDER | w.UNDEFINED) != 0
 
     @property

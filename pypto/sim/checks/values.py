@@ -11,6 +11,7 @@ from pypto.ir.dtype import BF16, FP16, FP32, DataType
 from pypto.sim.checks import words as w
 from pypto.sim.checks.facts import root_names
 from pypto.sim.checks.findings import Finding, Location
+from pypto.sim.checks.index_watch import OutsideIndex, outside_finding
 from pypto.sim.checks.places import (
     byte_runs,
     index_ranges,
@@ -218,15 +219,10 @@ def _event(watch: LaunchWatch, event: Words) -> Finding:
 
 
 def _index_outside(watch: LaunchWatch, event: Words) -> Finding:
-    program, index, task, place = _site(watch, event)
+    program, index, task, _ = _site(watch, event)
     what = operand_at(program, index, int(event[w.OR_OPERAND]))
-    value, limit = int(event[w.OR_VALUE]), int(event[w.OR_LIMIT])
-    message = (
-        f"'{operation(program, index)}' in '{task}' takes index {value} from '{what}' at [{int(event[w.OR_ROW])}, "
-        f"{int(event[w.OR_COL])}]: it is outside its extent {limit}, legal are 0..{limit - 1}"
-    )
-    repair = f"bring the index into bounds first, as with pl.minimum(index, {limit - 1})"
-    return Finding("bounds", message, what, (task,), (place,), None, (), repair)
+    outside = OutsideIndex(*(int(event[word]) for word in (w.OR_VALUE, w.OR_LIMIT, w.OR_ROW, w.OR_COL)))
+    return outside_finding(program, index, task, what, outside)
 
 
 def _wrapped(watch: LaunchWatch, event: Words) -> Finding:

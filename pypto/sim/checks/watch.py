@@ -62,7 +62,7 @@ class LaunchWatch:
 
     def __init__(self, checks: Checks, orchestration: TileProgram) -> None:
         self.checks, self.orchestration = checks, orchestration
-        self.asked, self.deep = checks.asked, checks.deep
+        self.asked = checks.asked
         self.orders = bool(self.asked & w.ORDER)
         self.programs: list[TileProgram] = []
         self.nodes: list[Node] = []
@@ -103,8 +103,6 @@ class LaunchWatch:
 
     def add_memory(self, number: int, memories: Sequence[Memory], defined: bool, tracked: bool) -> None:
         """Allocation ``number`` of the launch; its bytes are ``defined`` (or undefined, and poisoned)."""
-        if not self.deep:
-            return
         first = min(memory.address for memory in memories)
         last = max(memory.address + memory.size for memory in memories)
         while number >= len(self.allocations):
@@ -154,8 +152,6 @@ class LaunchWatch:
 
     def predicate(self, allocation: int, address: int, size: int, site: int) -> None:
         """The task submitted last takes a predicate from ``size`` bytes at ``address``."""
-        if not self.deep:
-            return
         low = address - int(self.allocations[allocation, w.GM_BASE])
         node = len(self.nodes) - 1
         if self.orders and self.allocations[allocation, w.GM_TRACKED]:

@@ -23,7 +23,7 @@ from pypto.sim.kernels.operands import (
     valid_rows,
 )
 from pypto.sim.kernels.support import NUMBERS, Dtypes, raw, reject
-from pypto.sim.layout import OK, OUTSIDE_TILE, UNSUPPORTED_DTYPE
+from pypto.sim.layout import OK, OUTSIDE_TILE, TOOK_ZERO, UNSUPPORTED_DTYPE
 
 INDICES: Final = (INT32, INT16, UINT32, UINT16)
 
@@ -62,7 +62,7 @@ def indexed(instruction: Instruction, dtypes: Dtypes) -> tuple[DataType, DataTyp
 
 
 def flat(instruction: Instruction, dtypes: Dtypes) -> Kernel:
-    """``tgather``: ``dst[i,j] = src.flat[index[i,j]]``; an index outside the source gives 0."""
+    """``tgather``: ``dst[i,j] = src.flat[index[i,j]]``; an index outside the source gives 0, and ``TOOK_ZERO``."""
     dtype, index_dtype, name = indexed(instruction, dtypes)
 
     def body(args):
@@ -73,13 +73,17 @@ def flat(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         to, of, at = address(dst), address(src), address(index)
         pitch, source_pitch, index_pitch = stride(dst), stride(src), stride(index)
         width, size = physical_cols(src), physical_rows(src) * physical_cols(src)
+        outside = 0
         for i in range(rows):
             for j in range(cols):
                 k = fetch(at, i * index_pitch + j, index_dtype)
                 inside = (k >= 0) & (k < size)
+                outside += 0 if inside else 1
                 x = fetch(of, place(int(k) if inside else 0, width, source_pitch), dtype)
                 store(to, i * pitch + j, dtype, x if inside else 0)
-        return OK
+        if outside == 0 or all_below(args, at, index_pitch, rows, cols, index_dtype, size):
+            return OK
+        return TOOK_ZERO
 
     return Kernel(name, body)
 

@@ -10,7 +10,7 @@ from kernel_driver import Tensor, Tile, ok, run
 from kernel_oracles import assert_same, assert_untouched_outside, examples, layouts, values
 
 from pypto.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16, UINT32
-from pypto.sim.layout import OUTSIDE_TENSOR, OUTSIDE_TILE
+from pypto.sim.layout import OUTSIDE_TENSOR, OUTSIDE_TILE, TOOK_ZERO
 
 PAIRS = [(FP32, INT32), (INT32, INT32), (FP16, INT16), (FP16, INT32), (UINT8, UINT16)]
 
@@ -29,9 +29,10 @@ def test_flat_gather(dtype, index_dtype, layout, gap):
 
 
 def test_flat_gather_outside_the_source_gives_0():
-    dst = Tile(FP32, 1, 4)
-    ok("tgather", dst, Tile.of(np.ones((2, 3), np.float32), FP32), Tile.of(np.array([[0, 6, -1, 5]], np.int32), INT32))
-    np.testing.assert_array_equal(dst.array, [[1, 0, 0, 1]])
+    dst, source = Tile(FP32, 2, 2), Tile.of(np.ones((2, 3), np.float32), FP32)
+    status, report = run("tgather", dst, source, Tile.of(np.array([[0, 5], [6, -1]], np.int32), INT32))
+    assert status == TOOK_ZERO and report[:3] == [2, 6, 6]
+    np.testing.assert_array_equal(dst.array, [[1, 1], [0, 0]])
 
 
 @pytest.mark.parametrize("axis", (0, 1))
