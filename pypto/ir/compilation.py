@@ -223,7 +223,8 @@ def _compile_chip(
     entries = [f for f in ready.functions.values() if f.type in ENTRY_TYPES]
     if not entries:
         raise CompileError(
-            f"program {program.name!r} has no Orchestration function and more than one kernel; nothing launches them"
+            f"program {program.name!r} has no Orchestration function and more than one kernel; nothing launches them: "
+            "declare the function that calls them with type=pl.FunctionType.Orchestration"
         )
     names = [e.name for e in entries]
     for entry in entries:

@@ -70,4 +70,5 @@ class PartialCodegenError(CompileError, RuntimeError):
     def __init__(self, failures: Mapping[str, CompileError], files: Mapping[str, str]):
         self.failures, self.files = dict(failures), dict(files)
         table = "\n\n".join(f"{name}: {error}" for name, error in self.failures.items())
-        super().__init__(f"{len(self.failures)} functions cannot be generated\n\n{table}")
+        count = f"{len(self.failures)} function{'s' if len(self.failures) > 1 else ''}"
+        super().__init__(f"{count} cannot be generated\n\n{table}")

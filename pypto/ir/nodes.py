@@ -393,6 +393,10 @@ class Param:
     """Number a scalar parameter was specialised to; the parameter itself stays in the signature."""
 
 
+LANE_REGION_CHECKED = "split_aiv_region_validated"
+"""Attribute of a kernel the compiler made of a scope with a ``pl.split_aiv`` region: the author did not declare it."""
+
+
 @dataclass(eq=True)
 class Function:
     """One function of a program. ``attrs`` keys: ``split``, ``auto_scope``, ``external_source``, ``windowize``, …"""

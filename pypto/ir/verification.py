@@ -11,7 +11,7 @@ from pypto.ir.enums import FunctionType, ParamDirection
 from pypto.ir.errors import Error
 from pypto.ir.span import Span
 from pypto.ir.type_checks import misfits
-from pypto.ir.walk import blocks, direct_expressions, flatten, statements, targets, walk
+from pypto.ir.walk import blocks, direct_expressions, flatten, has_lane_region, statements, targets, walk
 
 DEVICE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 HOST_NUMBER = 3  # of the levels that one host orchestrates (spec distributed 1.1)
@@ -150,7 +150,10 @@ def _replaced(stmt: ir.Stmt, program: ir.Program) -> Iterator[tuple[str, str]]:
 
 def _split_regions(function: ir.Function, program: ir.Program) -> Iterator[Finding]:
     """Vector work inside ``pl.split_aiv``, cube work outside, never in a function declared InCore (5.5)."""
-    declared = function.type in DEVICE
+    outlined = bool(function.attrs.get(ir.LANE_REGION_CHECKED))
+    declared = function.type in DEVICE and not outlined
+    if outlined:
+        yield from _misplaced(function.body, False)
     for scope in statements(function.body):
         region = isinstance(scope, ir.Scope) and scope.kind == "split_aiv"
         if region and declared:
@@ -160,12 +163,8 @@ def _split_regions(function: ir.Function, program: ir.Program) -> Iterator[Findi
                 "use it inside 'with pl.at(level=pl.Level.CORE_GROUP):'",
                 scope.span,
             )
-        if isinstance(scope, ir.Scope) and scope.kind in ("at", "spmd") and _has_region(scope.body):
+        if isinstance(scope, ir.Scope) and scope.kind in ("at", "spmd") and has_lane_region(scope.body):
             yield from _misplaced(scope.body, False)
-
-
-def _has_region(body: list[ir.Stmt]) -> bool:
-    return any(isinstance(s, ir.Scope) and s.kind == "split_aiv" for s in statements(body))
 
 
 def _misplaced(body: list[ir.Stmt], inside: bool) -> Iterator[Finding]:

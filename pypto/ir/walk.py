@@ -79,6 +79,11 @@ def statements(body: list[ir.Stmt]) -> Iterator[ir.Stmt]:
             yield from statements(block)
 
 
+def has_lane_region(body: list[ir.Stmt]) -> bool:
+    """True when ``body`` holds a ``pl.split_aiv`` region, at any depth (spec language 5.5)."""
+    return any(isinstance(s, ir.Scope) and s.kind == "split_aiv" for s in statements(body))
+
+
 def expressions_of(stmt: ir.Stmt) -> Iterator[ir.Expr]:
     """Every expression at or below ``stmt``."""
     for inner in statements([stmt]):

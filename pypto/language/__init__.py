@@ -129,7 +129,7 @@ def __getattr__(name: str) -> Any:
         value = import_module(module) if attribute is None else getattr(import_module(module), attribute)
         globals()[name] = value
         return value
-    value = constructs.operation_name(name) if name not in _NAMESPACES else constructs.Namespace(name)
+    value = constructs.operation_name(name, _EXPORTED) if name not in _NAMESPACES else constructs.Namespace(name)
     globals()[name] = value
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,12 +24,15 @@ class Construct:
         return f"pl.{self.__name__}"
 
 
-def operation_name(name: str) -> Construct:
-    """The operation ``pl.<name>``; ``AttributeError`` with the nearest name when there is none."""
+def operation_name(name: str, others: Iterable[str] = ()) -> Construct:
+    """The operation ``pl.<name>``; ``AttributeError`` with the nearest name when there is none.
+
+    ``others`` are the names of ``pl`` that are no operations: dtypes, types, enumerations.
+    """
     from pypto.ir import operations
 
     if name.startswith("__") or not operations.exists("pl", name):
-        near = _nearest("pl", name)
+        near = _nearest("pl", name, others)
         raise AttributeError(
             f"module 'pypto.language' has no attribute {name!r}" + (f"; did you mean {near!r}?" if near else "")
         )
@@ -49,10 +53,12 @@ def _spellings(namespace: str) -> list[str]:
     return sorted({name for home, _, name in rows if namespace in ("pl", home)})
 
 
-def _nearest(namespace: str, name: str) -> str | None:
+def _nearest(namespace: str, name: str, others: Iterable[str] = ()) -> str | None:
+    """The spelling closest to ``name``, capitals aside; ``None`` when nothing is close."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(name, _spellings(namespace), 1)), None)
+    spelled = {known.lower(): known for known in (*_spellings(namespace), *others)}
+    return next((spelled[n] for n in difflib.get_close_matches(name.lower(), spelled, 1)), None)
 
 
 def _summary(namespace: str, name: str) -> str:

@@ -286,11 +286,22 @@ def evaluated_annotations(python: Callable[..., Any], environment: Environment, 
             try:
                 value = eval(value, dict(environment.as_dict()))
             except Exception as e:
+                what = "the return annotation" if name == "return" else f"the annotation of {name!r}"
                 raise ParserTypeError(
-                    f"the annotation of {name!r} cannot be evaluated: {e}", source.span(source.tree)
+                    f"{what} cannot be evaluated: {e}", source.span(_annotation(source.tree, name))
                 ) from e
         found[name] = value
     return found
+
+
+def _annotation(tree: ast.FunctionDef | ast.ClassDef, name: str) -> ast.AST:
+    """Where the annotation of parameter ``name``, or ``return``, stands in ``tree``."""
+    if isinstance(tree, ast.ClassDef):
+        return tree
+    if name == "return":
+        return tree.returns or tree
+    arguments = (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)
+    return next((a.annotation or a for a in arguments if a.arg == name), tree)
 
 
 def _return_types(annotation: Any, source: Source, tree: ast.FunctionDef) -> tuple[ir.Type, ...] | None:

@@ -4,12 +4,14 @@ import pytest
 import torch
 
 import pypto.language as pl
+from pypto import ir
 from pypto.ir.errors import (
     CompileError,
     InvalidOperationError,
     ParserError,
     ParserSyntaxError,
     ParserTypeError,
+    PartialCodegenError,
     UndefinedVariableError,
     UnsupportedFeatureError,
 )
@@ -143,15 +145,24 @@ def window_of_another_size(x: T, y: pl.Out[T]):
 
 
 CASES = [
-    (plain_range, ParserSyntaxError, "pl.range"), (augmented, UnsupportedFeatureError, "x = x + e"),
-    (operator_on_tensors, ParserSyntaxError, "pl.add"), (number_as_condition, ParserTypeError, "BOOL"),
-    (other_type, ParserTypeError, "FP16"), (misspelt_name, UndefinedVariableError, "'scaled'"),
-    (misspelt_operation, InvalidOperationError, "exp"), (mixed_scalars, ParserSyntaxError, "float"),
-    (pipeline_without_stage, ParserSyntaxError, "stage="), (unroll_of_a_scalar, ParserSyntaxError, "pl.range"),
-    (nested_core_scopes, ParserSyntaxError, "core scope"), (gone_after_the_loop, UndefinedVariableError, "before the for"),
-    (scope_with_auto, ParserSyntaxError, "auto_scope=False"), (submit_as_a_statement, ParserSyntaxError, "result, tid"),
-    (load_to_left, InvalidOperationError, "Mat"), (break_in_parallel, InvalidOperationError, "pl.parallel"),
-    (slice_with_a_step, UnsupportedFeatureError, "step"), (element_assignment, UnsupportedFeatureError, "pl.write"),
+    (plain_range, ParserSyntaxError, "pl.range"),
+    (augmented, UnsupportedFeatureError, "x = x + e"),
+    (operator_on_tensors, ParserSyntaxError, "pl.add"),
+    (number_as_condition, ParserTypeError, "BOOL"),
+    (other_type, ParserTypeError, "FP16"),
+    (misspelt_name, UndefinedVariableError, "'scaled'"),
+    (misspelt_operation, InvalidOperationError, "exp"),
+    (mixed_scalars, ParserSyntaxError, "float"),
+    (pipeline_without_stage, ParserSyntaxError, "stage="),
+    (unroll_of_a_scalar, ParserSyntaxError, "pl.range"),
+    (nested_core_scopes, ParserSyntaxError, "core scope"),
+    (gone_after_the_loop, UndefinedVariableError, "before the for"),
+    (scope_with_auto, ParserSyntaxError, "auto_scope=False"),
+    (submit_as_a_statement, ParserSyntaxError, "result, tid"),
+    (load_to_left, InvalidOperationError, "Mat"),
+    (break_in_parallel, InvalidOperationError, "pl.parallel"),
+    (slice_with_a_step, UnsupportedFeatureError, "step"),
+    (element_assignment, UnsupportedFeatureError, "pl.write"),
     (window_of_another_size, ParserTypeError, "16"),
 ]
 
@@ -175,7 +186,9 @@ def test_the_form_of_a_message():
     with pytest.raises(ParserTypeError) as e:
         pl.jit(other_type).compile(X, X.clone(), config=SIM)
     lines = str(e.value).splitlines()
-    assert lines[0].startswith("'acc' is pl.Tensor[[8, 8], pl.FP32] and cannot be rebound to pl.Tensor[[8, 8], pl.FP16]")
+    assert lines[0].startswith(
+        "'acc' is pl.Tensor[[8, 8], pl.FP32] and cannot be rebound to pl.Tensor[[8, 8], pl.FP16]"
+    )
     assert lines[1].strip().startswith("--> ") and lines[1].count(":") >= 2
     caret = next(i for i, line in enumerate(lines) if "^" in line)
     assert "acc = pl.cast(acc, pl.FP16)" in lines[caret - 1]
@@ -196,13 +209,17 @@ def test_on_chip_overflow_names_space_and_bytes():
     assert "Vec" in str(e.value) and "2,097,152" in str(e.value) and "188,416" in str(e.value)
 
 
-@pytest.mark.parametrize("call,kind,text", [
-    (lambda k: k(X), TypeError, "y"),
-    (lambda k: k(X, X.clone(), X), TypeError, "too many"),
-    (lambda k: k(X, 3), ValueError, "missing inferred tensor metadata"),
-    (lambda k: k(X.double(), X.clone()), TypeError, "float64"),
-    (lambda k: k.compile(X, X.clone(), zap=1), TypeError, "zap"),
-], ids=["too few", "too many", "number for a tensor", "dtype", "unknown keyword"])
+@pytest.mark.parametrize(
+    "call,kind,text",
+    [
+        (lambda k: k(X), TypeError, "y"),
+        (lambda k: k(X, X.clone(), X), TypeError, "too many"),
+        (lambda k: k(X, 3), ValueError, "missing inferred tensor metadata"),
+        (lambda k: k(X.double(), X.clone()), TypeError, "float64"),
+        (lambda k: k.compile(X, X.clone(), zap=1), TypeError, "zap"),
+    ],
+    ids=["too few", "too many", "number for a tensor", "dtype", "unknown keyword"],
+)
 def test_arguments_of_a_jit_call(call, kind, text):
     @pl.jit
     def k(x: T, y: pl.Out[T]):
@@ -225,3 +242,48 @@ def test_decorator_options():
         pl.tile_load_  # noqa: B018
     with pytest.raises(RuntimeError, match="kernel body"):
         pl.add(1, 2)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("fp32", "FP32"), ("FP23", "FP32"), ("Bf16", "BF16"), ("Int8", "INT8")])
+def test_a_misspelt_name_of_an_annotation_gets_the_near_one_and_its_place(written, meant):
+    with pytest.raises(pl.parser.ParserError, match=f"did you mean '{meant}'") as caught:
+        pl.parse(
+            f"@pl.function\ndef k(first: pl.Tensor[[4, 4], pl.FP16], x: pl.Tensor[[4, 4], pl.{written}]):\n    return x\n"
+        )
+    assert caught.value.span.column == 44
+
+
+@pytest.mark.parametrize("name", ["Tensr", "tensor_", "Lvel", "SplitMod", "laod", "PadValu"])
+def test_a_misspelt_name_of_the_language_names_the_near_one(name):
+    with pytest.raises(AttributeError, match="did you mean"):
+        getattr(pl, name)
+
+
+def test_a_quoted_end_of_a_message_stays_whole():
+    text = """
+@pl.program
+class P:
+    @pl.function
+    def main(self, x: pl.Tensor[[8, 8], pl.FP32], y: pl.Out[pl.Tensor[[8, 8], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.aiv_shard(x)
+        return y
+"""
+    with pytest.raises(pl.parser.ParserSyntaxError, match=r"inside 'for lane in pl.split_aiv\(2, mode=...\)'\n"):
+        pl.parse(text)
+
+
+def test_computing_in_orchestration_code_names_the_function_the_operation_and_the_remedy():
+    text = """
+@pl.program
+class P:
+    @pl.function
+    def main(self, x: pl.Tensor[[8, 8], pl.FP32], y: pl.Out[pl.Tensor[[8, 8], pl.FP32]]):
+        z = pl.neg(x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.neg(z)
+        return y
+"""
+    with pytest.raises(PartialCodegenError, match=r"1 function cannot[\s\S]*pl.neg computes.*'main'.*pl.at") as caught:
+        ir.compile(pl.parse(text), platform="a2a3sim")
+    assert list(caught.value.failures) == ["main"] and "6:9" in str(caught.value)

@@ -181,6 +181,36 @@ def test_outs_inplace():
     torch.testing.assert_close(t, w)
 
 
+def test_the_results_of_a_jit_body_are_declared_by_its_return(tmp_path):
+    """``return name`` needs no ``->`` (spec language 3.4), whichever way the program was compiled."""
+
+    @pl.jit
+    def k(x: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.add(x[:], 1.0)
+            z[:] = pl.mul(x[:], 2.0)
+        return y, z
+
+    x = random(17, 33)
+    program = k.lower(x, torch.zeros_like(x), torch.zeros_like(x))
+    compiled = k.compile(x, torch.zeros_like(x), torch.zeros_like(x), config=SIM)
+    again = ir.CompiledProgram.from_dir(compiled.output_dir)
+    for each in (compiled, again, ir.compile(program, output_dir=tmp_path, platform=SIM.platform)):
+        assert each.has_return
+        y, z = each(x)
+        assert torch.equal(y, x + 1) and torch.equal(z, 2 * x)
+
+
+def test_a_jit_body_without_return_has_no_results():
+    @pl.jit
+    def k(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.add(x[:], 1.0)
+
+    x = random(4, 8)
+    assert not k.compile(x, torch.zeros_like(x), config=SIM).has_return
+
+
 def test_return_style():
     @pl.jit
     def k(

@@ -102,11 +102,9 @@ def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space], 
 
 def _uses_lanes(function: ir.Function) -> bool:
     """True when both vector cores of a cluster run the kernel (spec language 5.5)."""
-    from pypto.ir.walk import statements
+    from pypto.ir.walk import has_lane_region
 
-    if function.attrs.get("dual_aiv_dispatch"):
-        return True
-    return any(isinstance(s, ir.Scope) and s.kind == "split_aiv" for s in statements(function.body))
+    return bool(function.attrs.get("dual_aiv_dispatch")) or has_lane_region(function.body)
 
 
 def _add_group(result: Build, function: ir.Function, program: ir.Program) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import TASK_ID
 from pypto.ir.enums import ForKind, FunctionType, ParamDirection
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, PartialCodegenError
 from pypto.ir.lowering.instructions import (
     ArrayRef,
     Branch,
@@ -22,7 +22,7 @@ from pypto.ir.lowering.instructions import (
     WhileLoop,
     nested,
 )
-from pypto.ir.lowering.kernel import emit_view, kernel_params
+from pypto.ir.lowering.kernel import VIEW_OPS, emit_view, kernel_params
 from pypto.ir.lowering.scalars import ScalarLowering, copy_array, identifier
 from pypto.ir.lowering.text import Text, param_line
 
@@ -200,9 +200,20 @@ class OrchestrationLowering(ScalarLowering):
             return self._assemble(value)
         elif value.op == "tensor.set_validshape":
             return self._operand_tensor(next(iter(value.arguments.values())))
-        else:
+        elif value.op in VIEW_OPS:
             emit_view(self, self._register(target), self._with_named_source(value))
+        else:
+            raise self._needs_core(value)
         return TensorRef(self._register_name(target.name))
+
+    def _needs_core(self, call: ir.Call) -> PartialCodegenError:
+        """``call`` computes, and stands in orchestration code (spec language 5.7)."""
+        name = self.function.name
+        message = (
+            f"pl.{call.op.partition('.')[2]} computes on a core but stands in orchestration code of {name!r}; "
+            "put it inside 'with pl.at(level=pl.Level.CORE_GROUP):' or into an InCore function"
+        )
+        return PartialCodegenError({name: CompileError(message, self.span)}, {})
 
     def _with_named_source(self, value: ir.Call) -> ir.Call:
         arguments = dict(value.arguments)

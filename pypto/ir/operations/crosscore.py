@@ -8,7 +8,7 @@ from pypto.ir.dtype import INDEX, INT32, DataType
 from pypto.ir.enums import MemorySpace
 from pypto.ir.nodes import Binary, Call, Cast, Dim, Expr, NoneType, ScalarType, TensorType, TileType, Type
 from pypto.ir.operations import dims, results
-from pypto.ir.operations.errors import OperandTypeError, OperandValueError
+from pypto.ir.operations.errors import OperandTypeError, OperandValueError, OutsideRegionError
 from pypto.ir.operations.kinds import Scalar
 from pypto.ir.operations.parameters import StaticDims
 from pypto.ir.operations.row import Lowering
@@ -92,7 +92,7 @@ def _import_peer(*, name: str, peer_func: Any) -> Type:
 
 def _need_region(value: results.Shaped, split: int | None) -> int:
     if split is None:
-        raise OperandTypeError("is legal only inside 'for lane in pl.split_aiv(2, mode=...)'")
+        raise OutsideRegionError("is legal only inside 'for lane in pl.split_aiv(2, mode=...)'")
     if split not in (0, _ROWS, _COLUMNS):
         raise OperandValueError(f"split is {split}; legal: 0 whole, 1 rows, 2 columns")
     if isinstance(value, TensorType) and value.distributed:

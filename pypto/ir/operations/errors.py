@@ -7,6 +7,10 @@ class OperandTypeError(TypeError):
     """An argument of the wrong class, or an option that the chosen form does not have (spec ops 1.4)."""
 
 
+class OutsideRegionError(OperandTypeError):
+    """A construct of a ``pl.split_aiv`` region outside of one (spec ops 1.4)."""
+
+
 class OperandValueError(ValueError):
     """A shape, rank, dtype, range, memory space or valid region that the operation does not accept (spec ops 1.4)."""
 

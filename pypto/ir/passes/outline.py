@@ -15,6 +15,7 @@ from pypto.ir.liveness import live_at_head, live_behind
 from pypto.ir.walk import (
     direct_expressions,
     flatten,
+    has_lane_region,
     rewrite_body,
     rewrite_type,
     statements,
@@ -201,6 +202,8 @@ class Outliner:
         kernel_attrs = {k: v for k, v in attrs.items() if k in ("split", "slot_num", "windowize")}
         kernel_attrs["returns"] = tuple(written)
         kernel_attrs["declares_return"] = True
+        if has_lane_region(body):
+            kernel_attrs[ir.LANE_REGION_CHECKED] = True
         name = self._name(attrs.get("name_hint") or "", label)
         kernel = ir.Function(
             name,

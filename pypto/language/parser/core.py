@@ -99,9 +99,10 @@ class ParserState(ABC):  # noqa: B024 - its parts declare the abstract methods
     def undefined(self, name: str, node: ast.AST) -> NoReturn:
         gone = self.names.closed_in(name)
         if gone:
+            article = "an" if gone == "if" else "a"
             self.fail(
                 UndefinedVariableError,
-                f"{name!r} is first assigned inside a {gone} block and cannot be read after it",
+                f"{name!r} is first assigned inside {article} {gone} block and cannot be read after it",
                 node,
                 f"assign {name!r} before the {gone} block",
             )

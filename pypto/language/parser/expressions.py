@@ -15,6 +15,7 @@ from pypto.ir import nodes as ir
 from pypto.ir import operations
 from pypto.ir.dtype import DataType
 from pypto.ir.errors import InvalidOperationError, ParserError
+from pypto.ir.operations.errors import OutsideRegionError
 from pypto.ir.simplify import fold
 from pypto.language import typing as lt
 from pypto.language.parser.core import ParserState
@@ -342,9 +343,10 @@ class Expressions(ParserState):
         except ParserError:
             raise
         except AttributeError as e:
-            hint = _members(e.obj) if isinstance(e.obj, EnumType) else None
-            owner = getattr(e.obj, "__name__", type(e.obj).__name__)
-            self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {owner} has no {e.name!r}", node, hint)
+            reason, hint = str(e), None
+            if isinstance(e.obj, EnumType):
+                reason, hint = f"{e.obj.__name__} has no {e.name!r}", _members(e.obj)
+            self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {reason}", node, hint)
         except Exception as e:
             self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {e}", node)
 
@@ -367,8 +369,11 @@ class Expressions(ParserState):
             return operations.build(namespace, name, args, kwargs, self.span(node))
         except ParserError:
             raise
+        except OutsideRegionError as e:
+            self.syntax(str(e), node)
         except (TypeError, ValueError, LookupError) as e:
-            self.fail(InvalidOperationError, str(e).strip("'\""), node)
+            message = e.args[0] if isinstance(e, KeyError) and e.args else e  # str() of a KeyError is quoted
+            self.fail(InvalidOperationError, str(message), node)
 
     def dtype_argument(self, node: ast.expr) -> DataType:
         value = self.python_value(node)

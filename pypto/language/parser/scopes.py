@@ -14,7 +14,8 @@ from pypto.ir.walk import direct_expressions, statements, targets, walk
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.control import Control
 
-MANAGERS = ("at", "cluster", "spmd", "scope", "manual_scope", "stage")
+MANAGERS = ("at", "cluster", "spmd", "scope", "manual_scope")
+PRINTED_MANAGERS = ("stage",)
 """``pl.stage`` is printer output: one copy of a pipelined body."""
 DEVICE_SCOPES = ("at", "spmd", "split_aiv", "cluster")
 DEVICE_FUNCTIONS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
@@ -94,7 +95,7 @@ class Scopes(Control):
         item = node.items[0]
         call = item.context_expr
         chain = attribute_chain(call.func) if isinstance(call, ast.Call) else None
-        if chain is None or len(chain) != 2 or chain[0] != "pl" or chain[1] not in MANAGERS:
+        if chain is None or len(chain) != 2 or chain[0] != "pl" or chain[1] not in (*MANAGERS, *PRINTED_MANAGERS):
             self.unsupported(
                 f"a with statement takes one of {', '.join('pl.' + m for m in MANAGERS)}", item.context_expr
             )
