@@ -14,6 +14,7 @@ from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
 from pypto.sim.checks.buffers import LaunchBuffers
 from pypto.sim.checks.crews import Crew
+from pypto.sim.checks.observer import look_again
 from pypto.sim.checks.shadow_memory import ShadowMemory
 from pypto.sim.memory import OnChipMemory, memory_view
 from pypto.sim.recording import Words
@@ -125,8 +126,14 @@ class CoreWatch:
             watch.join(crew, index, clusters[seat.block])
 
     def empty(self, frame: Frame) -> None:
-        """The observer has no more room."""
+        """The observer has no more room, perhaps in the middle of an instruction."""
         self.launch.log.flush()
+        words, following = frame.words, int(frame.words[op.PC])
+        while self.state[w.RESUME]:
+            words[op.PC] = self.state[w.INSTRUCTION_PC]
+            look_again(frame.address)
+            self.launch.log.flush()
+        words[op.PC] = following
 
     def end(self, frame: Frame) -> None:
         """The block has ended."""

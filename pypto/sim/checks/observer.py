@@ -10,6 +10,8 @@ What an instruction does to the shadow is the business of its rule (rules/); her
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, c_int64
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +50,7 @@ def _call(state, frame, code, pc, base):
     fact = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)
     handler = load_word(state[w.HANDLERS] + 8 * fact[w.FACT_RULE])
     if handler != 0:
-        state[w.INSTRUCTION] = instruction
+        state[w.INSTRUCTION], state[w.INSTRUCTION_PC] = instruction, pc
         call_kernel(handler, frame[op.WATCH])
     if fact[w.FACT_LISTS] != 0 and state[w.ASKED] & w.ORDER != 0:
         _log(state, frame, as_pointer(base + 8 * op.ARGUMENTS), fact, instruction)
@@ -78,7 +80,10 @@ def _look(base):
 
 
 def _observe(frame):
-    """Look at the instruction at the PC of ``frame``; 1 when the log must be emptied before the next one."""
+    """Look at the instruction at the PC of ``frame``; 1 when the log must be emptied before the next one.
+
+    With RESUME set it was full before the end of the instruction: empty it and look again.
+    """
     return _look(frame[op.SELF])
 
 
@@ -92,3 +97,13 @@ def observer() -> Any:
     with Progress(1) as progress:
         kernel = Kernel(f"observer.{source_digest(sources)}", _observe)
         return load_or_compile(kernel, lambda: progress.compiling("the observer of the checks"))
+
+
+def look_again(frame_address: int) -> None:
+    """Let the observer look at the instruction at the PC of a frame once more."""
+    _callable()(frame_address)
+
+
+@cache
+def _callable() -> Callable[[int], int]:
+    return CFUNCTYPE(c_int64, c_int64)(observer().address)

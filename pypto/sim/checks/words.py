@@ -37,6 +37,8 @@ FRAME: Final = 21  # address of the frame
 HANDLERS: Final = 22  # address of int64[rules]: the compiled rule (rules/table.py), or 0
 SCRATCH: Final = 23  # address of SCRATCH_BYTES that a rule may use
 INSTRUCTION: Final = 24  # of the call that a rule is asked about
+INSTRUCTION_PC: Final = 25  # its code offset
+RESUME: Final = 26  # not 0: the log was full; what of the instruction is to be looked at next
 STATE_WORDS: Final = 28
 SCRATCH_BYTES: Final = 1 << 16
 
@@ -131,7 +133,7 @@ ACCESS_FENCES: Final = 8
 ACCESS_BOX: Final = 9
 ACCESS_WORDS: Final = ACCESS_BOX + BOX_WORDS
 LOG_ROWS: Final = 8192
-LOG_RESERVE: Final = 4096  # rows one instruction may add
+LOG_RESERVE: Final = 16  # rows one instruction may add without looking at the room there is
 SNAPSHOT_RESERVE: Final = 4  # snapshots one instruction may add
 WRITES, ATOMIC, BY_SCALAR = 1, 2, 4
 NOTIFIES, WAITED = 8, 16  # signals, whose box holds cell, rank or value, amount or threshold, operation

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, begin_access, end_access
+from pypto.sim.checks.boxes import box_repeat
 from pypto.sim.checks.rules.memory import follow_run, is_followed, memory_map
 from pypto.sim.checks.rules.origins import used_code
 from pypto.sim.checks.rules.tile import (
@@ -20,20 +21,28 @@ from pypto.sim.checks.rules.tile import (
 from pypto.sim.checks.shadow import set_codes
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.kernels.gather_memory import bounded, count, gather_indices, offset
-from pypto.sim.native import load_word
+from pypto.sim.kernels.window import step
+from pypto.sim.native import as_pointer, load_word
 
 
 @kernel_code
-def _touched(state, tensor, allocation, at, size, fact, kind):
-    """Log one access."""
+def _has_room(state):
+    launch = as_pointer(state[w.LAUNCH])
+    return launch[w.LOG_USED] < launch[w.LOG_CAPACITY]
+
+
+@kernel_code
+def _touched(state, tensor, allocation, at, size, count, pitch, fact, kind):
+    """Log one access: ``count`` elements of ``size`` bytes, ``pitch`` bytes apart."""
     number, base = load_word(tensor + 8 * layout.TENSOR_ALLOCATION), load_word(allocation + 8 * w.GM_BASE)
     row = begin_access(state, kind, number, at - base, size, state[w.INSTRUCTION], fact[w.FACT_ROOT])
+    box_repeat(as_pointer(row + 8 * w.ACCESS_BOX), count, pitch)
     end_access(state, row)
 
 
 @kernel_code
 def follow_fetch(state, args, fact):
-    """mgather: one row or element of a tensor per index."""
+    """mgather: one row or element of a tensor per index, from number RESUME on and as far as the log has room."""
     target, tensor, index = args[fact[w.FACT_TARGET]], args[fact[w.FACT_TENSOR]], args[fact[w.FACT_TENSOR] + 1]
     in_tile = fact[w.FACT_SOURCES] > 0
     rows, cols = valid_rows(target), valid_cols(target)
@@ -42,10 +51,16 @@ def follow_fetch(state, args, fact):
     rank = load_word(tensor + 8 * layout.TENSOR_RANK)
     axes = rank if by_element else rank - 1
     capacity, size, run = count(tensor, axes), element_size(target), 1 if by_element else cols
+    pitch = size if by_element else size * step(tensor, rank - 1)
     allocation = allocation_address(state, tensor)
     follows = state[w.ASKED] & w.UNDEFINED != 0
     tracked = load_word(allocation + 8 * w.GM_TRACKED) != 0 and state[w.ASKED] & w.ORDER != 0
-    for k in range(rows * cols if by_element else rows):
+    first = state[w.RESUME]
+    state[w.RESUME] = 0
+    for k in range(first, rows * cols if by_element else rows):
+        if tracked and not _has_room(state):
+            state[w.RESUME] = k
+            return
         at = bounded(gather_indices(index, k, wide, in_tile), capacity, mode)
         row, col = (k // cols, k % cols) if by_element else (k, 0)
         if at < 0:
@@ -55,25 +70,30 @@ def follow_fetch(state, args, fact):
         source = load_word(tensor) + offset(tensor, at, axes) * size
         if follows:
             defined = not is_followed(allocation)
-            follow_run(state, fact, target, row, col, source, size, run, defined, allocation, tensor)
-        if tracked and k < w.LOG_RESERVE:
-            _touched(state, tensor, allocation, source, run * size, fact, 0)
+            follow_run(state, fact, target, row, col, source, pitch, run, defined, allocation, tensor)
+        if tracked:
+            _touched(state, tensor, allocation, source, size, run, pitch, fact, 0)
 
 
 @kernel_code
 def follow_spread(state, args, fact):
-    """mscatter: one element of a tensor per index."""
+    """mscatter: one element of a tensor per index, from number RESUME on and as far as the log has room."""
     tensor, source, index = args[fact[w.FACT_TENSOR]], args[fact[w.FACT_SOURCE]], args[fact[w.FACT_SOURCE + 1]]
     rows, cols = valid_rows(source), valid_cols(source)
     rank, size = load_word(tensor + 8 * layout.TENSOR_RANK), element_size(source)
     allocation = allocation_address(state, tensor)
     follows = state[w.ASKED] & w.UNDEFINED != 0 and is_followed(allocation)
     tracked = load_word(allocation + 8 * w.GM_TRACKED) != 0 and state[w.ASKED] & w.ORDER != 0
-    for k in range(rows * cols):
+    first = state[w.RESUME]
+    state[w.RESUME] = 0
+    for k in range(first, rows * cols):
+        if tracked and not _has_room(state):
+            state[w.RESUME] = k
+            return
         at = load_word(tensor) + offset(tensor, gather_indices(index, k, cols, True), rank) * size
         if follows:
             code = code_at(state, source, k // cols, k % cols)
             code = used_code(state, fact[w.FACT_SOURCE], code, k // cols, k % cols, source)
             set_codes(memory_map(allocation), at, size, code)
-        if tracked and k < w.LOG_RESERVE:
-            _touched(state, tensor, allocation, at, size, fact, w.WRITES)
+        if tracked:
+            _touched(state, tensor, allocation, at, size, 1, size, fact, w.WRITES)
