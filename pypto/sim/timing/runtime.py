@@ -113,6 +113,8 @@ def notice_finish(m, sub, now):
 
 @kernel
 def _make_ready(m, task, time, cause):
+    if time < m[task + x.SUBMITTED_AT]:
+        time, cause = m[task + x.SUBMITTED_AT], -1  # its producers ended while the orchestrator still submitted it
     m[task + x.READY_AT] = time
     m[task + x.READY_CAUSE] = cause
     _enqueue(m, DUMMY_QUEUE if m[task + x.TASK_FLAGS] & IS_FALSE else m[task + x.TASK_KIND], task, time)
@@ -199,7 +201,9 @@ def _release(m, task, time, cause):
             time += m[x.STORE]
             m[core + x.HANDED_AT] = time + m[x.DOORBELL]
             begin_subtask(m, core)
-    if m[task + x.NEXT_BLOCK] < m[task + x.BLOCKS]:
+    if _placed(m, task):
+        _published(m, task, time)
+    else:
         _make_ready(m, task, time, cause)
     return time
 
@@ -211,7 +215,11 @@ def _placed(m, task):
 
 @kernel
 def _published(m, task, time):
-    """Every block of a producer is on a core: its consumers may be staged behind it (early resolve)."""
+    """Every block of a producer has had its doorbell: its consumers may be staged behind it (early resolve).
+
+    Nothing is staged behind blocks that are still gated: a chain would fill the cores with tasks whose turn is far off,
+    all of them polled.
+    """
     if not m[task + x.TASK_FLAGS] & IS_EARLY:
         return
     for k in range(m[task + x.CONSUMER_FIRST], m[task + x.CONSUMER_STOP]):
@@ -219,8 +227,9 @@ def _published(m, task, time):
         if m[consumer + x.SUBMITTED_AT] >= 0 and m[consumer + x.FAN_IN] > 0:
             m[consumer + x.EARLY_NEED] -= 1
             if m[consumer + x.EARLY_NEED] == 0:
-                _enqueue(m, EARLY_QUEUE, consumer, time)
-                _wake_all(m, time)
+                visible = max(time, m[consumer + x.SUBMITTED_AT])
+                _enqueue(m, EARLY_QUEUE, consumer, visible)
+                _wake_all(m, visible)
 
 
 # placement
@@ -316,7 +325,7 @@ def _publish(m, taken, time, gated):
         if not gated:
             begin_subtask(m, core)
         task = m[sub + x.SUB_TASK]
-        if m[sub + x.SUB_LAST] and _placed(m, task):
+        if not gated and m[sub + x.SUB_LAST] and _placed(m, task):
             _published(m, task, time)
     return time
 
@@ -376,7 +385,8 @@ def _dispatch_queue(m, thread, queue, room, time, taken):
             return time, taken
         if m[task + x.TASK_FLAGS] & IS_SYNC and m[task + x.BLOCKS] > 1:
             _drop_front(m, queue)
-            m[x.DRAINING] = task
+            m[x.DRAINING], m[x.DRAINING_AT] = task, time
+            _wake_all(m, time)
             return time, taken
         before = taken
         time, taken = _claim_all(m, thread, task, room, time, taken)
@@ -482,7 +492,7 @@ def loop(m, index, now):
     if seen:
         _log(m, LOG_COMPLETE, index, began, time, -1, seen)
     drained = False
-    if m[x.DRAINING] >= 0:
+    if m[x.DRAINING] >= 0 and m[x.DRAINING_AT] <= time:
         time, drained = _drain(m, index, time)
     began = time
     time, dummies = _retire_dummies(m, time)
@@ -515,6 +525,8 @@ def _idle(m, index, time):
         stamp = _stamp(m, queue)
         if time < stamp < ahead:
             ahead = stamp
+    if m[x.DRAINING] >= 0 and time < m[x.DRAINING_AT] < ahead:
+        ahead = m[x.DRAINING_AT]
     if ahead != NEVER:
         wake(m, index, ahead)
 
@@ -546,7 +558,7 @@ def _submit(m, task, time):
         if done < 0:
             m[producer + x.REFERENCES] += 1
             m[task + x.FAN_IN] += 1
-            early = m[producer + x.TASK_FLAGS] & IS_EARLY and _placed(m, producer)
+            early = m[producer + x.TASK_FLAGS] & IS_EARLY and m[producer + x.FAN_IN] == 0 and _placed(m, producer)
             m[task + x.EARLY_NEED] += 0 if early else 1
         else:
             m[producer + x.REFERENCES] += 1

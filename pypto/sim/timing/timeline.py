@@ -30,7 +30,11 @@ PATH_NAMES: Final = ("GM->UB", "GM->L1", "UB->GM", "L0C->GM")
 
 
 class TaskRecord(NamedTuple):
-    """One subtask: a block of a task on one core. Times in ns from the start of the device wall."""
+    """One subtask: a block of a task on one core. Times in ns from the start of the device wall.
+
+    ``dispatch_ns`` lies before ``ready_ns`` for a block that was staged behind its producers (early resolve). ``bytes``
+    are those of its transfers, ``hbm_bytes`` those of the whole cache lines it missed: more where rows are short.
+    """
 
     task: int
     name: str

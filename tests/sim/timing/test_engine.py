@@ -165,6 +165,37 @@ def test_early_resolve_shortens_the_hop():
     assert hop(1) < hop(0)
 
 
+@given(st.integers(2, 30), st.sampled_from(["a2a3", "a5"]))
+@settings(max_examples=10, deadline=None)
+def test_early_resolve_never_slows_a_chain(tasks, generation):
+    def chain(flags):
+        run = Launch()
+        for i in range(tasks):
+            run.submit(small_kernel(), deps=[i - 1] if i else [], flags=flags)
+        return time_recording(run.recording(), chip(generation)).effective_us
+
+    assert chain(1) < chain(0)
+
+
+@given(st.sampled_from([0, 600, 5000, 50000]), st.integers(0, 3), st.integers(2, 8), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_nothing_starts_before_its_producers_are_done(dummy_ns, leaves, blocks, early):
+    """Dummies of any length, a synchronised start, staged blocks: a cause lies before its effect."""
+    run = Launch()
+    first = [run.submit(small_kernel(), flags=int(early)) for _ in range(leaves)]
+    gate = run.submit([], kind=3, deps=first)
+    together = run.submit([small_kernel(f"s{i}") for i in range(blocks)], flags=2, deps=[gate])
+    run.submit(small_kernel(), deps=[together])
+    timeline = time_recording(run.recording(), A2A3.replace(dummy=dummy_ns))
+    done: dict[int, int] = {}
+    for one_record in timeline.records():
+        assert one_record.start_ns >= one_record.ready_ns >= one_record.submit_ns, one_record
+        done[one_record.task] = max(done.get(one_record.task, 0), one_record.end_ns)
+    by_task = {r.task: r.start_ns for r in timeline.records()}
+    assert by_task[together + 1] >= done[together]
+    assert all(by_task[together] >= done[leaf] + dummy_ns for leaf in first)
+
+
 def test_tiny_tasks_are_bound_by_the_orchestrator():
     run = Launch()
     k = small_kernel()
