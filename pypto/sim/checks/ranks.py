@@ -17,7 +17,7 @@ import numpy as np
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import overlaps, shared_runs
 from pypto.sim.checks.collectives import collective_at
-from pypto.sim.checks.findings import Finding
+from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.places import index_ranges, ranges_text
 from pypto.sim.checks.rank_log import EV_BOX, EV_KIND, EV_NODE, EV_PLACE, EV_SEAT, Place, RankLog, Window
 from pypto.sim.checks.watch import Memory
@@ -248,9 +248,9 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
     what = f"{acts[0]} and {acts[1]} {text} of the window '{tensor}' of rank {owner}"
     places = tuple(dict.fromkeys((a.place.location, b.place.location)))
     tasks = tuple(dict.fromkeys((a.place.task, b.place.task)))
-    early = _early_credit(order, a, b)
+    early = _early_credit(order, a, b) or _early_credit(order, b, a)
     if early is not None:
-        return _stale(order, what, early, (*places, early.place.location), tasks, span)
+        return _stale(order, what, early, (*places, early.place.location), tasks)
     told = _told_before(order, a, b)
     if told is not None and _published_before(order, a, told):
         message = f"{what}; what was published before is overwritten and nothing says that its reader is done"
@@ -263,6 +263,9 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
         message = f"{what}; the notify that the reader waited for is sent before the data is there"
         repair = "move the notify after the store: publish, then notify (the peers read as soon as they are told)"
         return Finding("publish-order", message, tensor, tasks, (*places, told.place.location), span, ranges, repair)
+    weak = _weak_wait(order, a, b)
+    if weak is not None:
+        return _too_weak(order, what, weak, tensor, (*places, weak.place.location), tasks, span, ranges)
     message = f"{what}, and no notify and wait order the two"
     repair = (
         "notify after the write and wait for that signal before the other rank reads; a reused window needs a second "
@@ -272,51 +275,89 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
 
 
 def _told_before(order: RunOrder, a: Event, b: Event) -> Event | None:
-    """A notify that comes before access ``a`` of its thread and that the rank of ``b`` has waited for."""
+    """A notify that comes before access ``a`` of its rank and that the rank of ``b`` has waited for."""
     for found in order.notifies.values():
         for notify in found:
-            if notify.thread == a.thread and notify.number < a.number and order.reaches(notify, b):
+            if notify.rank == a.rank and order.reaches(notify, a) and order.reaches(notify, b):
                 return notify
     return None
 
 
 def _published_before(order: RunOrder, a: Event, notify: Event) -> bool:
-    """Whether the thread of write ``a`` has written some of its bytes already before ``notify``."""
-    earlier = [e for e in order.events if e.thread == a.thread and e.number < notify.number]
-    boxes = [e.words for e in earlier if e.kind < NOTIFIES and e.writes]
+    """Whether the rank of write ``a`` has written some of its bytes already before ``notify``."""
+    earlier = [e for e in order.events if e.rank == a.rank and e.kind < NOTIFIES and e.writes]
+    boxes = [e.words for e in earlier if order.reaches(e, notify)]
     return bool(boxes) and bool(np.any(overlaps(np.stack(boxes), np.repeat(a.words[None], len(boxes), 0))))
 
 
-def _early_credit(order: RunOrder, a: Event, b: Event) -> Event | None:
-    """A wait before ``b`` that was meant for a notify after ``a`` but is satisfied without it."""
+def _early_credit(order: RunOrder, first: Event, second: Event) -> Event | None:
+    """A wait before ``second`` that was meant for a notify after ``first`` but is satisfied without it."""
     for wait in order.waits:
-        if wait.thread != b.thread or wait.number > b.number:
+        if wait.rank != second.rank or not order.reaches(wait, second) or not _is_stale(order, wait):
             continue
         for notify in order.notifies[wait.cell]:
-            meant = notify.thread == a.thread and notify.number > a.number and int(notify.words[3]) != _SET
+            meant = notify.rank == first.rank and order.reaches(first, notify)
             if meant and notify.number not in order.proofs[wait.number] and not order.reaches(wait, notify):
                 return wait
     return None
 
 
-def _stale(
-    order: RunOrder, what: str, wait: Event, places: tuple[object, ...], tasks: tuple[str, ...], span: tuple[int, int]
-) -> Finding:
+def _weak_wait(order: RunOrder, first: Event, second: Event) -> Event | None:
+    """A wait before ``second`` on the cell that a notify after ``first`` adds to, satisfied by other ranks' credits."""
+    for wait in order.waits:
+        if wait.rank == second.rank and order.reaches(wait, second):
+            for notify in order.notifies[wait.cell]:
+                meant = notify.rank == first.rank and order.reaches(first, notify) and int(notify.words[3]) != _SET
+                if meant and notify.number not in order.proofs[wait.number] and not order.reaches(wait, notify):
+                    return wait
+    return None
+
+
+def _too_weak(
+    order: RunOrder, what: str, wait: Event, tensor: str, places: tuple[Location, ...], tasks: tuple[str, ...],
+    span: tuple[int, int], ranges: tuple[tuple[int, int], ...],
+) -> Finding:  # fmt: skip
+    expected, total = int(wait.words[2]), order.reachable_value(wait)
+    message = (
+        f"{what}; the wait for '{wait.place.tensor}' >= {expected} in '{wait.place.task}' is satisfied by the credits "
+        f"of other ranks: the cell reaches {total}"
+    )
+    repair = f"wait for the credits of all ranks that write ({total} here), or give every rank a cell of its own"
+    return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
+
+
+def _is_stale(order: RunOrder, wait: Event) -> bool:
+    """Whether a wait proves nothing that the waits for its cell before it, or the run before, had not told already."""
+    if order.before_run.get(wait.cell, 0) > 0:
+        return True
+    earlier = [e for e in order.waits if e.cell == wait.cell and order.reaches(e, wait)]
+    known = set().union(*(order.proofs[e.number] for e in earlier))
+    return bool(earlier) and order.proofs[wait.number] <= known
+
+
+def _stale(order: RunOrder, what: str, wait: Event, places: tuple[Location, ...], tasks: tuple[str, ...]) -> Finding:
     expected, held = int(wait.words[2]), order.before_run.get(wait.cell, 0)
-    reached = order.reachable_value(wait)
-    signal, by = wait.place.tensor, f"wait for '{wait.place.tensor}' >= {expected} in '{wait.place.task}'"
+    sets = any(int(notify.words[3]) == _SET for notify in order.notifies[wait.cell])
+    compared = "==" if int(wait.words[3]) == _EQUAL else ">="
+    signal, by = wait.place.tensor, f"wait for '{wait.place.tensor}' {compared} {expected} in '{wait.place.task}'"
+    reached = "" if sets else f" and reaches {order.reachable_value(wait)}"
     if held > 0:
         message = (
-            f"the {by} is satisfied by credits of an earlier run: the cell held {held} when the run began and reaches "
-            f"{reached}; {what}"
+            f"the {by} is satisfied by credits of an earlier run: the cell held {held} when the run began{reached}; "
+            f"{what}"
         )
         repair = "reset the windows between runs (reset_persistent_windows=True), or raise the threshold with every run"
-        return Finding("residue", message, signal, tasks, places, span, (), repair)  # type: ignore[arg-type]
-    message = f"the {by} is already satisfied by the credits of an earlier round: the cell reaches {reached}; {what}"
-    repair = (
-        f"raise the threshold with every round (here {reached}), or take the credits back before the cell is reused"
-    )
-    return Finding("signal-reuse", message, signal, tasks, places, span, (), repair)  # type: ignore[arg-type]
+        return Finding("residue", message, signal, tasks, places, None, (), repair)
+    if sets:
+        message = f"the {by} is already satisfied by the value that an earlier round has set; {what}"
+        repair = "set a new value in every round, as the number of the round, and wait for that threshold"
+    else:
+        total = order.reachable_value(wait)
+        message = f"the {by} is already satisfied by the credits of an earlier round: the cell reaches {total}; {what}"
+        repair = (
+            f"raise the threshold with every round (here {total}), or take the credits back before the cell is reused"
+        )
+    return Finding("signal-reuse", message, signal, tasks, places, None, (), repair)
 
 
 def _discipline(order: RunOrder) -> Iterator[Finding]:

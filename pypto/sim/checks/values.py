@@ -117,17 +117,7 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     program, index, task, place = _site(watch, origin)
     name, what = operation(program, index), operand_at(program, index, int(origin[w.OR_OPERAND]))
     if int(origin[w.OR_HIGH]) > 0:
-        of = memory_at(watch.memories[int(origin[w.OR_ALLOCATION])], int(origin[w.OR_LOW]))
-        low, high = int(origin[w.OR_LOW]), int(origin[w.OR_HIGH])
-        message = (
-            f"'{name}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written; "
-            f"they reach {reached}"
-        )
-        repair = f"write '{of.name}' first, or create it with init_value=0.0"
-        size = max(of.bits // 8, 1)
-        return Finding(
-            "uninit", message, of.name, (task,), (place,), (low, max(high - 1 + size, low + size)), (), repair
-        )
+        return _read_unwritten(watch, origin, reached)
     row, col = int(origin[w.OR_ROW]), int(origin[w.OR_COL])
     element, cell = f"[{row}, {col}]", ((row, row + 1), (col, col + 1))
     if int(origin[w.OR_KIND]) == w.FROM_UNWRITTEN:
@@ -143,6 +133,40 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     )
     repair = "fill the rest first with pl.fillpad(..., pad_value=...), or narrow the result with pl.set_validshape"
     return Finding("out-of-valid", message, what, (task,), (place,), None, cell, repair)
+
+
+_DIVISOR: Final = "keep the divisor away from zero, as with pl.maximum(divisor, 1e-6), or leave empty rows out"
+_NAN_REPAIRS: Final = {
+    **dict.fromkeys(("log", "sqrt", "rsqrt"), "keep the operand from going below zero, as with pl.maximum(x, 1e-6)"),
+    **dict.fromkeys(("div", "divs", "rowexpanddiv", "colexpanddiv", "recip", "rem", "rems", "fmod", "fmods"), _DIVISOR),
+}
+_POLE_REPAIRS: Final = {
+    **dict.fromkeys(("log", "rsqrt"), "keep the operand above zero, as with pl.maximum(x, 1e-6)"),
+    **dict.fromkeys(("divs", "recip", "rowexpanddiv", "colexpanddiv"), _DIVISOR),
+}
+
+
+def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
+    """A tile was read from bytes of a tensor that nobody has written."""
+    program, index, task, place = _site(watch, origin)
+    memories = watch.memories[int(origin[w.OR_ALLOCATION])]
+    of = memory_at(memories, int(origin[w.OR_LOW]))
+    shift, size = of.address - min(m.address for m in memories), max(of.bits // 8, 1)
+    low = int(origin[w.OR_LOW]) - shift
+    span = low, max(int(origin[w.OR_HIGH]) - shift - 1 + size, low + size)
+    ranges = index_ranges(of, np.array([span], np.int64))
+    message = (
+        f"'{operation(program, index)}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written "
+        f"({ranges_text(of, ranges)}); they reach {reached}"
+    )
+    return Finding("uninit", message, of.name, (task,), (place,), span, ranges, _first_write(of))
+
+
+def _first_write(memory: Memory) -> str:
+    """How a tensor comes to hold something before it is read."""
+    if memory.direction:
+        return f"declare '{memory.name}' as pl.InOut[...] to keep what the host gives, or write it before it is read"
+    return f"write '{memory.name}' first, or create it with init_value=0.0"
 
 
 def _start_value(program: TileProgram, name: str) -> str:
@@ -178,7 +202,11 @@ def _out_of_range(
     else:
         source = "infinities" if int(origin[w.OR_OPERAND]) else "numbers"
         message = f"'{name}' in '{task}' makes NaN at {element} from {source}; it reaches {reached}"
-    return Finding("precision", message, memory.name, (task,), (place,), span, ranges, _range_repair(name, dtype))
+    made_nan = int(origin[w.OR_KIND]) != w.OVERFLOWED
+    repair = _NAN_REPAIRS.get(name, "") if made_nan else _POLE_REPAIRS.get(name, "")
+    return Finding(
+        "precision", message, memory.name, (task,), (place,), span, ranges, repair or _range_repair(name, dtype)
+    )
 
 
 def _overflows(watch: LaunchWatch) -> Iterator[Finding]:
@@ -264,7 +292,12 @@ def _added(watch: LaunchWatch, event: Words) -> Finding:
     message = (
         f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"
     )
-    repair = f"create '{memory.name}' with init_value=0.0, or store zeros to it before the first addition"
+    if memory.direction:
+        repair = (
+            f"store zeros to '{memory.name}' before the first addition, or declare it pl.InOut to add to what it holds"
+        )
+    else:
+        repair = f"create '{memory.name}' with init_value=0.0, or store zeros to it before the first addition"
     return Finding("uninit", message, memory.name, (task,), (place,), span, ranges, repair)
 
 
@@ -277,10 +310,14 @@ def _branched(watch: LaunchWatch, event: Words) -> Finding:
     kind, why = ("out-of-valid", "outside its valid region") if padding else ("uninit", "which nobody has written")
     if allocation >= 0:
         memory = memory_at(watch.memories[allocation], int(event[w.OR_LOW]))
-        span = int(event[w.OR_LOW]), int(event[w.OR_HIGH])
-        message = f"'{task}' takes bytes {span[0]}..{span[1]} of '{memory.name}' as a scalar, {why}"
+        shift = memory.address - min(m.address for m in watch.memories[allocation])
+        span = int(event[w.OR_LOW]) - shift, int(event[w.OR_HIGH]) - shift
+        ranges = index_ranges(memory, np.array([span], np.int64))
+        element = ", ".join(str(at) for at, _ in ranges)
+        message = f"'{task}' takes '{memory.name}'[{element}] (bytes {span[0]}..{span[1]}) as a scalar, {why}"
         repair = f"write '{memory.name}' before it is read as a scalar"
-        return Finding(kind, message, memory.name, (task,), (place,), span, (), repair)
+        return Finding(kind, message, memory.name, (task,), (place,), span, ranges, repair)
     what = tensor_operand(program, index)
     message = f"'{task}' takes [{int(event[w.OR_ROW])}, {int(event[w.OR_COL])}] of '{what}' as a scalar, {why}"
-    return Finding(kind, message, what, (task,), (place,), None, (), f"write that element of '{what}' first")
+    cell = tuple((int(event[at]), int(event[at]) + 1) for at in (w.OR_ROW, w.OR_COL))
+    return Finding(kind, message, what, (task,), (place,), None, cell, f"write that element of '{what}' first")

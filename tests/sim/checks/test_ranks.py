@@ -84,3 +84,37 @@ def test_equality_on_a_counter_that_can_pass():
 
 def test_set_and_add_on_one_cell():
     assert kinds(log(0, ("notify", 1, 0, 1, 1), ("notify", 1, 0, 1, 0)), log(1, ("wait", 0, 1))) == ["signal-misuse"]
+
+def test_an_overwrite_in_the_next_round_is_no_stale_credit():
+    writer = log(0, ("write", 0), ("notify", 1, 0, 1), ("write", 0), ("notify", 1, 0, 1))
+    order = RunOrder({0: (0, writer), 1: (1, log(1, *READER, ("wait", 0, 2), ("read", 0)))}, {}, {})
+    found = list(rank_findings(order))
+    assert {finding.kind for finding in found} == {"window-race"}
+    assert all("second barrier" in finding.suggestion for finding in found)
+
+
+def test_a_wait_for_the_reader_that_an_earlier_round_satisfies():
+    """The writer waits for the reader with the threshold of the round before."""
+    writer = log(0, ("wait", 8, 1), ("write", 0), ("notify", 1, 0, 1), ("wait", 8, 1), ("write", 0))
+    reader = log(1, ("notify", 0, 8, 1), ("wait", 0, 1), ("read", 0), ("notify", 0, 8, 1))
+    order = RunOrder({0: (0, writer), 1: (1, reader)}, {}, {})
+    (finding,) = rank_findings(order)
+    assert (finding.kind, finding.tensor) == ("signal-reuse", "signal")
+    assert "here 2" in finding.suggestion
+
+
+def test_a_value_set_in_an_earlier_run_or_round_proves_nothing():
+    SET, EQUAL = 1, 0
+    writer = log(0, ("write", 0), ("notify", 1, 0, 1, SET))
+    assert kinds(writer, log(1, ("wait", 0, 1, EQUAL), ("read", 0)), before={(0, 1): 1}) == ["residue"]
+    writer = log(0, ("notify", 1, 0, 1, SET), ("write", 0), ("notify", 1, 0, 1, SET))
+    assert kinds(writer, log(1, ("wait", 0, 1), ("wait", 0, 1), ("read", 0))) == ["signal-reuse"]
+    writer = log(0, ("notify", 1, 0, 1, SET), ("write", 0), ("notify", 1, 0, 2, SET))
+    assert kinds(writer, log(1, ("wait", 0, 1), ("wait", 0, 2), ("read", 0))) == []
+
+
+def test_a_threshold_that_the_credits_of_another_rank_reach():
+    logs = log(0, ("write", 0), ("notify", 1, 0, 1)), log(1, *READER), log(2, ("notify", 1, 0, 1))
+    order = RunOrder({n: (n, each) for n, each in enumerate(logs)}, {}, {})
+    (finding,) = rank_findings(order)
+    assert finding.kind == "window-race" and "(2 here)" in finding.suggestion
