@@ -85,6 +85,7 @@ def test_equality_on_a_counter_that_can_pass():
 def test_set_and_add_on_one_cell():
     assert kinds(log(0, ("notify", 1, 0, 1, 1), ("notify", 1, 0, 1, 0)), log(1, ("wait", 0, 1))) == ["signal-misuse"]
 
+
 def test_an_overwrite_in_the_next_round_is_no_stale_credit():
     writer = log(0, ("write", 0), ("notify", 1, 0, 1), ("write", 0), ("notify", 1, 0, 1))
     order = RunOrder({0: (0, writer), 1: (1, log(1, *READER, ("wait", 0, 2), ("read", 0)))}, {}, {})
