@@ -34,9 +34,6 @@ class Platform:
         return f"{self.chip}sim"
 
 
-# The values-only platforms offer 8 cube and 16 vector cores (spec runtime 1.3).
-SIM_CLUSTERS: Final = 8
-
 PLATFORMS: Final[dict[str, Platform]] = {
     p.name: p
     for p in (

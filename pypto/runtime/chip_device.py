@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pypto.backend.platforms import SIM_CLUSTERS, Platform
+from pypto.backend.platforms import Platform
 from pypto.runtime import log_config, markers
 from pypto.runtime.callable import DEFAULT_RUNTIME, ChipCallable
 from pypto.runtime.device_memory import DeviceMemory
@@ -72,9 +72,7 @@ class ChipDevice:
 
     @property
     def clusters(self) -> int:
-        """Clusters that values are computed for."""
-        if not self.clocked:
-            return SIM_CLUSTERS
+        """Clusters that values are computed for: the chip's on every platform, as its programs are compiled for it."""
         from pypto.sim.chips import chip
 
         return chip(self.platform.chip).clusters

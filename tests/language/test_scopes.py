@@ -318,3 +318,34 @@ def test_copies_of_nested_pipelines_have_names_of_their_own():
     nested_pipelines(x, o, config=RunConfig(platform="a2a3"))
     torch.testing.assert_close(o, 8.5 * x + 1)
     assert_round_trips(nested_pipelines.lower(x, o))
+
+
+@pl.jit
+def neighbours(x: pl.Tensor, t: pl.InOut[pl.Tensor], y: pl.Out[pl.Tensor]):
+    with pl.spmd(pl.system.available_aiv_count(), sync_start=True, name_hint="meet"):
+        b = pl.get_block_idx()
+        pl.store(pl.mul(pl.load(x, [b, 0], [1, 32]), 2.0), [b, 0], t)
+        pl.system.syncall(core_type="aiv_only")
+        nearest = (b + 1) % pl.get_block_num()
+        pl.store(pl.add(pl.load(t, [nearest, 0], [1, 32]), 1.0), [b, 0], y)
+    return y
+
+
+@pytest.mark.parametrize(("platform", "cores"), [("a2a3", 48), ("a2a3sim", 48), ("a5", 64), ("a5sim", 64)])
+def test_a_launch_of_every_vector_core_meets_at_a_barrier_on_every_platform(platform, cores):
+    x, t, y = random(cores, 32), torch.zeros(cores, 32), torch.zeros(cores, 32)
+    neighbours(x, t, y, config=RunConfig(platform=platform))
+    assert torch.equal(y, (x * 2).roll(-1, 0) + 1)
+
+
+@pytest.mark.parametrize("platform", ["a2a3", "a2a3sim"])
+def test_blocks_beyond_the_chip_cannot_start_together(platform):
+    @pl.jit
+    def wide(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        for b in pl.spmd(49, sync_start=True, name_hint="wide"):
+            y[b : b + 1, :] = pl.neg(x[b : b + 1, :])
+        return y
+
+    x = random(49, 8)
+    with pytest.raises(RuntimeError, match="wide has sync_start and 49 blocks; the chip runs 48 of them at once"):
+        wide(x, torch.zeros_like(x), config=RunConfig(platform=platform))
