@@ -25,12 +25,16 @@ def benchmark_ranks(
     config: RunConfig | None,
     persistent: bool,
     reset_persistent_windows: bool | None,
+    values: bool = True,
 ) -> BenchmarkStats:
-    """Statistics of ``warmup + rounds`` runs on a worker of their own; ``args`` are shared host tensors."""
+    """Statistics of ``warmup + rounds`` runs on a worker of their own; ``args`` are shared host tensors.
+
+    ``values=False``: times alone, no tensor is touched (:class:`DistributedWorker`).
+    """
     level = current_level()
     configure_log("timing")
     try:
-        text, walls_us = _measure(compiled, args, warmup + rounds, config, persistent, reset_persistent_windows)
+        text, walls_us = _measure(compiled, args, warmup + rounds, config, persistent, reset_persistent_windows, values)
     finally:
         configure_log(level)
     stats = BenchmarkStats.from_strace(
@@ -47,14 +51,20 @@ def benchmark_ranks(
 
 
 def _measure(
-    compiled: Any, args: Sequence[Any], launches: int, config: RunConfig | None, persistent: bool, resets: bool | None
+    compiled: Any,
+    args: Sequence[Any],
+    launches: int,
+    config: RunConfig | None,
+    persistent: bool,
+    resets: bool | None,
+    values: bool,
 ) -> tuple[str, list[float]]:
     """What the parent and the ranks wrote to descriptor 2, and the real time of every run in microseconds."""
     with tempfile.TemporaryDirectory(prefix="pypto-bench-") as folder:
         log = Path(folder, "strace.log")
         try:
             with capture_stderr(log):
-                walls_us = _loop(compiled, args, launches, config, persistent, resets)
+                walls_us = _loop(compiled, args, launches, config, persistent, resets, values)
         except BaseException:
             markers.write(log.read_bytes())
             raise
@@ -62,10 +72,18 @@ def _measure(
 
 
 def _loop(
-    compiled: Any, args: Sequence[Any], launches: int, config: RunConfig | None, persistent: bool, resets: bool | None
+    compiled: Any,
+    args: Sequence[Any],
+    launches: int,
+    config: RunConfig | None,
+    persistent: bool,
+    resets: bool | None,
+    values: bool,
 ) -> list[float]:
     walls_us = []
-    with DistributedWorker(compiled, config, persistent=persistent, reset_persistent_windows=resets) as worker:
+    with DistributedWorker(
+        compiled, config, persistent=persistent, reset_persistent_windows=resets, values=values
+    ) as worker:
         handle = worker.register(compiled)
         for _ in range(launches):
             start_ns = time.perf_counter_ns()

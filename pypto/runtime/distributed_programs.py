@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +40,17 @@ class SubWorker:
 
 
 class HostProgram:
-    """One program of a worker."""
+    """One program of a worker; without ``values`` its chip programs only report what they would do."""
 
-    def __init__(self, compiled: DistributedCompiledProgram, index: int, first_task: int):
+    def __init__(self, compiled: DistributedCompiledProgram, index: int, first_task: int, values: bool = True):
         self.compiled, self.index = compiled, index
         self.slots = tuple(make_slot(i, p) for i, p in enumerate(compiled.param_infos))
         self.entry = _driver(Path(compiled.output_dir) / DRIVER)
         self.tasks: dict[str, ChipTask] = {}
         for number, name in enumerate(compiled.chip_tasks, first_task):
             found = assemble(Path(compiled.output_dir) / "next_levels" / name, compiled.platform)
+            if not values:
+                found = _outlined(found)
             self.tasks[name] = ChipTask(name, number, found, text_signature(found).slots, _adds_remotely(found))
 
     @property
@@ -92,6 +94,12 @@ def _definition(source: SubWorkerSource) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise ValueError(f"sub-worker {source.name!r}: its text is not a function")
     return tree
+
+
+def _outlined(found: ChipCallable) -> ChipCallable:
+    from pypto.sim.outline import outlined
+
+    return replace(found, program=outlined(found.program))
 
 
 def _adds_remotely(found: ChipCallable) -> bool:

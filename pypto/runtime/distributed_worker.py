@@ -82,6 +82,9 @@ class DistributedWorker(Worker):
 
     One process per chip is forked here. It shares the memory that is shared now: host tensors of later calls must be
     ``.share_memory_()`` and allocated before this point, then reused in place.
+
+    ``values=False``: signals are sent and waited for, everything is recorded and timed, and no tensor is touched; for
+    programs in which no value but a signal decides what is done (``ValueError`` for others). Ask for no checks then.
     """
 
     def __init__(
@@ -95,12 +98,13 @@ class DistributedWorker(Worker):
         sub_worker_overrides: Mapping[str, Any] | None = None,
         inherited_host_tensors: Sequence[torch.Tensor] | None = None,
         startup_timeout_s: float | None = None,
+        values: bool = True,
     ):
         super().__init__()
         self._closed = True
         programs = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
         _check_options(programs, persistent, reset_persistent_windows, startup_timeout_s)
-        self._programs = _load(programs)
+        self._programs = _load(programs, values)
         self._config = config
         first = programs[0]
         self.persistent = persistent
@@ -519,11 +523,11 @@ def _check_options(programs: list[Any], persistent: bool, resets: bool | None, t
             raise ValueError(f"startup_timeout_s must be a positive finite number, got {timeout!r}")
 
 
-def _load(programs: list[Any]) -> list[HostProgram]:
+def _load(programs: list[Any], values: bool) -> list[HostProgram]:
     loaded: list[HostProgram] = []
     count = 0
     for index, program in enumerate(programs):
-        loaded.append(HostProgram(program, index, count))
+        loaded.append(HostProgram(program, index, count, values))
         count += len(loaded[-1].tasks)
     names = {p.runtime_name for p in loaded}
     if len(names) > 1:

@@ -1,13 +1,18 @@
 """Programs over several chips beside published times: GEMM with AllReduce (C1, C6) and remote reads (C3).
 
-They are programs of the language, compiled and run on simulated ranks with values; this command stands on top of every
-layer, so what it runs is imported when it runs.
+They are programs of the language, compiled and run on simulated ranks; no value but their signals decides what they
+do, so nothing else is computed. This command stands on top of every layer, so what it runs is imported when it runs.
 """
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from .programs import recorded, tensor
 from .rows import Row
 
 if TYPE_CHECKING:
@@ -20,7 +25,7 @@ _HISTORY: Final = "what the kernels of this step did is not published"
 
 
 def communication() -> list[Row]:
-    """Every row, about two minutes."""
+    """Every row."""
     return [*_fused("910B", 8), *_fused("950PR", 2), *_history(), *_remote_reads(), *_unfused()]
 
 
@@ -87,58 +92,64 @@ def _unfused() -> list[Row]:
 def fused_walls_us(split: Split, host: Any, platform: str) -> list[float]:
     """Device walls per dispatch of a program that multiplies and sums."""
     shapes = [(split.m, split.k), (split.k, split.n), (split.m, split.n), (split.m, split.n)]
-    return _walls_us(host, [_halves(split.ranks, *shape) for shape in shapes], split.ranks, platform)
+    return _walls_us(host, [(split.ranks, *shape) for shape in shapes], split.ranks, platform)
 
 
 def product_us() -> float:
     """The product of C6 on one chip."""
-    from pypto.runtime import RunConfig, benchmark
+    from pypto.sim.chips import chip
+    from pypto.sim.timing import time_recording
 
     from .rank_programs import Split, multiply_program
 
     split = Split(1, 4096, 3072, 8192)
-    arguments = [_halves(*shape) for shape in ((split.m, split.k), (split.k, split.n), (split.m, split.n))]
-    compiled = multiply_program(split).compile(*arguments, config=RunConfig(platform="a2a3"))
-    return benchmark(compiled, arguments, rounds=1, warmup=0).device_us_min
+    arguments = [tensor(*shape) for shape in ((split.m, split.k), (split.k, split.n), (split.m, split.n))]
+    return time_recording(recorded(multiply_program(split), *arguments), chip("a2a3")).device_wall_us
 
 
 def sum_us(rows: int, cols: int, ranks: int = 8) -> float:
     """The sum of ``[rows, cols]`` halves over the ranks, read by all vector cores."""
     from .rank_programs import pulled_sum
 
-    arguments = [_halves(ranks, rows, cols) for _ in range(2)]
-    return _walls_us(pulled_sum(ranks, rows, cols, 48), arguments, ranks, "a2a3")[0]
-
-
-def _halves(*shape: int) -> Any:
-    """Shared small numbers."""
-    import torch
-
-    return torch.linspace(-1, 1, shape[-1]).half().expand(shape).contiguous().share_memory_()
+    return _walls_us(pulled_sum(ranks, rows, cols, 48), [(ranks, rows, cols)] * 2, ranks, "a2a3")[0]
 
 
 def remote_read_us(nbytes: int) -> float:
     """What one vector core adds to its launch by reading ``nbytes`` of a peer's window once more."""
-    import torch
-
     from .rank_programs import remote_reads
 
-    y = torch.zeros(2, 1, 1024).share_memory_()
-    once, twice = (_walls_us(remote_reads(nbytes, times), [y], 2, "a2a3")[0] for times in (1, 2))
+    once, twice = (_walls_us(remote_reads(nbytes, times), [(2, 1, 1024)], 2, "a2a3", "float32")[0] for times in (1, 2))
     return twice - once
 
 
-def _walls_us(host: Any, arguments: list[Any], ranks: int, platform: str) -> list[float]:
+def _walls_us(
+    host: Any, shapes: Sequence[tuple[int, ...]], ranks: int, platform: str, dtype: str = "float16"
+) -> list[float]:
     """Per dispatch, the device wall of the rank that starts last: from then on all ranks work."""
     from pypto.ir.distributed_compiled_program import DistributedConfig
-    from pypto.runtime import RunConfig, benchmark
+    from pypto.ir.pass_manager import DiagnosticPhase
+    from pypto.runtime import RunConfig
+    from pypto.runtime.distributed_bench import benchmark_ranks
 
-    config = RunConfig(platform=platform, distributed_config=DistributedConfig(list(range(ranks))))
-    stats = benchmark(host.compile(*arguments, config=config), arguments, rounds=1, warmup=0)
+    with tempfile.TemporaryDirectory() as folder:
+        config = RunConfig(
+            platform=platform, checks="none", save_kernels_dir=str(Path(folder, "build")),
+            diagnostic_phase=DiagnosticPhase.NONE, distributed_config=DistributedConfig(list(range(ranks))),
+        )  # fmt: skip
+        arguments = [_shared(Path(folder, f"argument{i}"), shape, dtype) for i, shape in enumerate(shapes)]
+        program = host.compile(*arguments, config=config)
+        stats = benchmark_ranks(program, arguments, 1, 0, config, False, None, values=False)
     walls: dict[int, list[float]] = {}
     for (_, slot), values in stats.per_dispatch("device").items():
         walls.setdefault(slot, []).append(values[0])
     return [min(walls[slot]) for slot in sorted(walls)]
+
+
+def _shared(path: Path, shape: tuple[int, ...], dtype: str) -> Any:
+    """A tensor that ranks share and nobody fills: a file of holes."""
+    import torch
+
+    return torch.from_file(str(path), shared=True, size=prod(shape), dtype=getattr(torch, dtype)).view(shape)
 
 
 __all__ = ["communication", "fused_us", "product_us", "remote_read_us", "sum_us"]

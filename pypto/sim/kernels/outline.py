@@ -35,7 +35,8 @@ from pypto.sim.kernels.window import (
 from pypto.sim.layout import OK, TENSOR_ADDRESS, TENSOR_DTYPE
 from pypto.sim.scalars import element_bytes, is_nibble
 
-_COPIES = {"tload": (SECOND, FIRST), "tstore": (FIRST, SECOND)}
+_LOAD, _STORE = (SECOND, FIRST), (FIRST, SECOND)
+_COPIES = {"tload": _LOAD, "tstore": _STORE, "tremote_load": _LOAD, "tremote_store": _STORE}
 """Operand positions of tensor and tile."""
 
 
