@@ -283,6 +283,8 @@ LINK = Link(
     notify_ns=C(800, "ns", "no published figure; within 0.5-1 us (distributed notes 6.11)", "G"),
     idle_gbps=C(63.6, "GB/s", "pto-isa fused GEMM and AllReduce, 8 x 910B, stand-alone (13b)", "M"),
     busy_gbps=C(50, "GB/s", "the same under the GEMM (13b)", "M"),
+    cube_slowdown=C(1.24, "ratio", "pto-isa fused GEMM and AllReduce, 48 vector cores communicating (10)", "M"),
+    free_cores=C(24, "cores", "the same with 24: the GEMM ends after 367.2 us, alone after 368.1 (timings C1)", "D"),
 )
 
 A2A3 = Chip(

@@ -230,7 +230,11 @@ SYNC = Sync(
 )
 
 HOST: Host = a2a3.HOST
-LINK: Link = replace(a2a3.LINK, gbps=C(29.5, "GB/s", "pto-isa fused GEMM and AllReduce, pair of 950PR (13b)", "M"))
+LINK: Link = replace(
+    a2a3.LINK,
+    gbps=C(29.5, "GB/s", "pto-isa fused GEMM and AllReduce, pair of 950PR (13b)", "M"),
+    free_cores=C(0, "cores", "24 of 64 slow the GEMM by 5 to 8 %, in proportion to 24 % for all (timings C1)", "D"),
+)
 
 A5 = Chip(
     name="a5", generation="a5",

@@ -316,6 +316,8 @@ class Link:
     notify_ns: Constant
     idle_gbps: Constant               # a chip's traffic to all peers, its cubes idle
     busy_gbps: Constant               # the same while they multiply
+    cube_slowdown: Constant           # of the cube cores while all vector cores move data between chips
+    free_cores: Constant              # vector cores that may do so before the cubes notice
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ MMAD: Final = 2        # as COMPUTE, cheaper when the cube is still running
 STALL: Final = 3       # executed by the scalar unit itself, which waits for it
 BARRIER: Final = 4     # waits until every member of its group has arrived
 PREFETCH: Final = 5    # fills the cache without waiting
+REMOTE: Final = 7      # moves data to or from another chip for the time its row has
 SCALAR_CODE: Final = 6  # a tile instruction without a vector form, done element by element by the scalar unit
 
 # how the time of a row follows from its extents (cycles.py)

@@ -463,7 +463,7 @@ def _none(p: Row, instruction: _Instruction, chip: Chip) -> None:
 
 def _remote(p: Row, instruction: _Instruction, chip: Chip) -> None:
     """The links between chips decide how long it takes (see ``launch.play``)."""
-    p[c.KIND], p[c.RULE] = c.COMPUTE, c.FIXED
+    p[c.KIND], p[c.RULE] = c.REMOTE, c.FIXED
     p[c.OVERHEAD] = chip.link.staged_ns.value * chip.clock_mhz / 1000
 
 

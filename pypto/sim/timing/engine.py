@@ -16,8 +16,8 @@ from . import sharing
 from . import words as x
 from .compiled import entry, kernel
 from .cycles import cycles
-from .events import FINISH, LOOP, ORCHESTRATE, REQUEST, pop, push
-from .pipes import drained, end_transfer, kind_of, path_of, port_of, settle
+from .events import FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, REQUEST, pop, push
+from .pipes import drained, end_remote, end_transfer, kind_of, path_of, port_of, settle, slowed
 from .runtime import loop, notice_finish, orchestrate
 
 DONE, STUCK = 0, 1
@@ -49,6 +49,10 @@ def _request(m, f, cache, core, pipe, now):
     """A transfer begins: split it into what comes from HBM and what L2 serves."""
     port = port_of(pipe)
     row = m[core + x.MOVING + port]
+    if kind_of(m, row) == c.REMOTE:
+        push(m, now + m[row + x.WORK], REMOTE_OVER, core * c.PIPE_COUNT + pipe)
+        _count_remote(m, f, core, 1, now)
+        return
     path = path_of(m, row)
     writes = path == c.PATH_UB_GM or path == c.PATH_L0C_GM
     missed, evicted = 0, 0
@@ -74,6 +78,8 @@ def _request(m, f, cache, core, pipe, now):
         delay = _crowd(m, f, cache, row, address, path, second, now)
         from_l2 *= delay
         m[row + x.WORK] = np.int64(m[row + x.WORK] * delay)
+    if m[core + x.IS_CUBE]:
+        m[row + x.WORK] = slowed(m, m[row + x.WORK])
     classes = m[x.SHARES]
     alone = (from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
              + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE])
@@ -88,6 +94,23 @@ def _request(m, f, cache, core, pipe, now):
         sharing.begin(m, f, now, first, from_hbm, core * c.PIPE_COUNT + pipe)
     else:
         _second_part(m, f, core, pipe, now)
+
+
+@kernel
+def _count_remote(m, f, core, change, now):
+    """A pipe of a core begins or ends to move data between chips: many such vector cores slow the cubes (10)."""
+    if m[core + x.IS_CUBE]:
+        return
+    before = m[core + x.REMOTE_PIPES]
+    m[core + x.REMOTE_PIPES] = before + change
+    if before > 0 and before + change > 0:
+        return
+    m[x.REMOTE_CORES] += change
+    beyond = max(m[x.REMOTE_CORES] - m[x.REMOTE_FREE], 0)
+    slowdown = x.WHOLE_SPEED + m[x.REMOTE_SLOWS] * beyond // max(m[x.CLUSTERS] * m[x.LANES] - m[x.REMOTE_FREE], 1)
+    if slowdown != m[x.CUBE_SLOWED]:
+        m[x.CUBE_SLOWED] = slowdown
+        sharing.slow_cubes(m, f, slowdown / x.WHOLE_SPEED, now)
 
 
 @kernel
@@ -123,6 +146,9 @@ def _handle(m, f, cache):
         _request(m, f, cache, who // c.PIPE_COUNT, who % c.PIPE_COUNT, now)
     elif kind == FINISH:
         notice_finish(m, who, now)
+    elif kind == REMOTE_OVER:
+        end_remote(m, who // c.PIPE_COUNT, who % c.PIPE_COUNT, now)
+        _count_remote(m, f, who // c.PIPE_COUNT, -1, now)
     elif kind == LOOP:
         loop(m, who, now)
     else:

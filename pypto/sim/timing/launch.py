@@ -81,6 +81,8 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     # cores that arrive one after the other meet half of the others: all of them are a full crowd
     f[x.TOGETHER_READER] = 2 / max(chip.cores.clusters.value - 1, 1)
     f[x.EVICTION_WEIGHT] = memory.hbm_gbps.value / memory.hbm_write_back_gbps.value
+    m[x.REMOTE_FREE], m[x.CUBE_SLOWED] = int(chip.link.free_cores.value), x.WHOLE_SPEED
+    m[x.REMOTE_SLOWS] = round((chip.link.cube_slowdown.value - 1) * x.WHOLE_SPEED)
 
 
 def _cold_setup(chip: Chip) -> Ints:
@@ -215,7 +217,8 @@ def _lay_out_shares(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     path, pool = _rates(chip)
     for kind in range(sharing.CLASSES):
         record = int(m[x.SHARES]) + kind * x.SHARE_WORDS
-        f[record + x.PATH_RATE], f[record + x.POOL_RATE] = path[kind], pool[kind]
+        f[record + x.PATH_RATE] = f[record + x.FULL_PATH_RATE] = path[kind]
+        f[record + x.POOL_RATE] = f[record + x.FULL_POOL_RATE] = pool[kind]
         f[record + x.WEIGHT] = path[kind] / pool[kind]
         m[record + x.CLASS_END] = sharing.NEVER
     m[x.SHARE_END], m[x.SHARE_CLASS] = sharing.NEVER, -1

@@ -250,6 +250,12 @@ def _issue(m, core):
 
 
 @kernel
+def slowed(m, work):
+    """Time of work on a cube core while vector cores move data between chips (10)."""
+    return work * m[x.CUBE_SLOWED] // x.WHOLE_SPEED
+
+
+@kernel
 def _begin_row(m, core, pipe, row):
     """Start the row at the head of a pipe; False when it must wait."""
     time, cause = _first_granule(m, row) if _granules(m, row) > 0 else _operands(m, row)
@@ -266,7 +272,7 @@ def _begin_row(m, core, pipe, row):
     following = m[row + x.NEXT]
     m[core + x.HEAD + pipe] = following if 0 <= following < m[core + x.SCALAR_ROW] else -1
     kind = kind_of(m, row)
-    if kind == c.TRANSFER or kind == c.PREFETCH:
+    if kind == c.TRANSFER or kind == c.PREFETCH or kind == c.REMOTE:
         m[core + x.BUSY + pipe] = 1
         m[core + x.MOVING + port_of(pipe)] = row
         push(m, time, REQUEST, core * c.PIPE_COUNT + pipe)
@@ -276,6 +282,8 @@ def _begin_row(m, core, pipe, row):
         follows = m[core + x.LAST + pipe] >= 0 and time - free <= m[x.FLAG]
         work += m[x.CUBE_FOLLOW] if follows else m[x.CUBE_START]
         m[row + x.WORK] = work
+    if m[core + x.IS_CUBE] and m[x.CUBE_SLOWED] > x.WHOLE_SPEED:
+        work = m[row + x.WORK] = slowed(m, work)
     if _granules(m, row) > 0:
         work = m[row + x.WORK] = max(work, drained(m, row, work) - time)
     m[core + x.FREE + pipe] = time + work
@@ -365,4 +373,15 @@ def end_transfer(m, core, pipe, now):
     m[row + x.CONTENDED] = max(end - m[core + x.BEGUN + port] - m[core + x.ALONE + port], 0)
     m[row + x.WORK] = end - m[row + x.START]
     _end_row(m, core, row, end + m[row + x.TAIL])
+    look_again(m, core)
+
+
+@kernel
+def end_remote(m, core, pipe, now):
+    """A transfer to or from another chip is over."""
+    row = m[core + x.MOVING + port_of(pipe)]
+    m[core + x.FREE + pipe] = now
+    m[core + x.LAST + pipe] = row
+    m[core + x.BUSY + pipe] = 0
+    _end_row(m, core, row, now + m[row + x.TAIL])
     look_again(m, core)

@@ -131,6 +131,17 @@ def _changed(m, kind, now):
 
 
 @kernel
+def slow_cubes(m, f, factor, now):
+    """From now on, what the cube cores move takes ``factor`` times as long; ``share_out`` follows."""
+    for kind in (CUBE_MISS, CUBE_HIT, CUBE_WRITE):
+        _serve(m, f, kind, now)
+        s = _class(m, kind)
+        f[s + x.PATH_RATE] = f[s + x.FULL_PATH_RATE] / factor
+        f[s + x.POOL_RATE] = f[s + x.FULL_POOL_RATE] / factor
+        _changed(m, kind, now)
+
+
+@kernel
 def begin(m, f, now, kind, nbytes, owner):
     """A transfer of ``nbytes`` begins; ``share_out`` follows before time goes on."""
     _serve(m, f, kind, now)

@@ -20,14 +20,14 @@ from .codes import PIPE_COUNT
     COMPLETE_CONSUMER, DISPATCH_COST, STORE, DOORBELL, SETUP, STAGED_SETUP, PICKUP, VISIBLE, DUMMY_COST,
     SYNC_START_COST,
     WINDOW, HEAP_BYTES, RINGS, EVICTION_WEIGHT, TOGETHER_VECTOR, TOGETHER_CUBE,
-    TOGETHER_READER,
-) = range(39)
+    TOGETHER_READER, REMOTE_FREE, REMOTE_SLOWS,
+) = range(41)
 
 # header: state of the orchestrator and of the run
 (
     AT, WAITING, ENDED, HEAP_PENDING, LAST_COMPLETE, COMPLETED, DRAINING, DRAINING_AT, LOGGED, NEXT_EVENT, SUBMITTED,
-    EVENT_COUNT, INSERTIONS, DIRTY_COUNT, SHARE_END, SHARE_CLASS, SHARE_CHANGED, SHARE_NOW,
-) = range(40, 58)
+    EVENT_COUNT, INSERTIONS, DIRTY_COUNT, SHARE_END, SHARE_CLASS, SHARE_CHANGED, SHARE_NOW, REMOTE_CORES, CUBE_SLOWED,
+) = range(41, 61)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
@@ -38,6 +38,8 @@ NOT_WAITING, FOR_RING = -1, -2
     TASK_COUNT, CORE_COUNT, EVENT_ROWS, CACHE_TAGS,
 ) = range(64, 93)
 HEADER: Final = 96
+
+WHOLE_SPEED: Final = 1000           # CUBE_SLOWED of cube cores that nobody slows down
 
 # a trace row; what is read most comes first
 (
@@ -91,9 +93,9 @@ _PORTS = 6 * PIPE_COUNT
 (
     SCALAR_ROW, SCALAR_STOP, SCALAR_TIME, SCALAR_CAUSE, ROWS_LEFT, LAST_END, RUNNING, FREE_AT, HANDED, HANDED_AT,
     KNOWN, USED,
-    COLD, OWNER, IS_CUBE, CLUSTER_FIRST, CLAIMED,
-) = range(_PORTS + 18, _PORTS + 35)
-RING: Final = _PORTS + 35           # [pipe, depth] rows by position in the queue of the pipe
+    COLD, OWNER, IS_CUBE, CLUSTER_FIRST, CLAIMED, REMOTE_PIPES,
+) = range(_PORTS + 18, _PORTS + 36)
+RING: Final = _PORTS + 36           # [pipe, depth] rows by position in the queue of the pipe
 
 # a scheduler thread
 (IDLE, ANCHOR, PERIOD, FINISHED_HEAD, FINISHED_TAIL, LOOPS, BUSY_TIME) = range(7)
@@ -118,5 +120,7 @@ BARRIER_WORDS: Final = 3
 LOG_WORDS: Final = 10
 
 # the sharing of memory: per class, then (target, owner) heaps
-(PATH_RATE, POOL_RATE, WEIGHT, ACTIVE, SERVED, SERVED_AT, RATE, CLASS_END, POOL_FULL) = range(9)
-SHARE_WORDS: Final = 9
+(
+    PATH_RATE, POOL_RATE, WEIGHT, ACTIVE, SERVED, SERVED_AT, RATE, CLASS_END, POOL_FULL, FULL_PATH_RATE, FULL_POOL_RATE,
+) = range(11)
+SHARE_WORDS: Final = 11
