@@ -1,14 +1,15 @@
 """One clock for all ranks: arrivals of signals, ends of waits, lengths of transfers (spec hardware 13b).
 
 Every launch is timed on its own, given when its waits end and how long its remote transfers take. Both follow from the
-times of the other ranks, so the launches are timed again until nothing changes: each pass gets one more link of every
-chain of signals right, and a chain has no circle, because the values were computed in an order in which every wait was
-answered. Times only grow from pass to pass, and nothing depends on how fast the host was.
+times of the other ranks, so the launches are timed again until nothing changes. Between two timings the signals of all
+ranks are played together, so that a chain of them is right at once however long it is, where the time between its
+signals does not depend on them. What depends is right one link of a chain later with every pass, and a chain has no
+circle, because the values were computed in an order in which every wait was answered. Nothing depends on how fast the
+host was.
 """
 
 from __future__ import annotations
 
-import bisect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,15 +17,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from pypto.runtime.distributed_cells import Cell
+from pypto.runtime.distributed_chains import Chains
 from pypto.runtime.distributed_links import LinkTimes, Piece
 from pypto.runtime.ranks_protocol import QUARTERS, Done, Signals, Timed, TimeIt, Words
 from pypto.sim.chips import Chip
-from pypto.sim.distributed import EQUAL
 
 PS: Final = 1000
 MEMO: Final = 64
 # Passes over transfers that share a link: their times may swing, so they are settled after this many.
 SHARING_PASSES: Final = 12
+# Passes whose signals are played: after them, each gets one more link of every chain right.
+PLAYED_PASSES: Final = 32
 
 Ask = Callable[[int, TimeIt], Timed]
 
@@ -82,21 +86,27 @@ class RankClock:
         work = [self._alone(t.signals) for t in tasks]
         if known is not None:
             until, work = known
+        pauses = [np.zeros(len(t.signals.wait_row), np.int64) for t in tasks]
         passes = 0
         while True:
             passes += 1
             timed = self._time(tasks, until, work, ask)
-            next_until = self._arrivals(tasks, timed)
+            begun = [task.device_ns * PS for task in tasks]
+            next_until = self._arrivals(tasks, [times.notify_end for times in timed], begun)
             next_work = work if passes > SHARING_PASSES else self._shared(tasks, timed)
-            if _same(until, next_until) and _same(work, next_work):
+            told = _same(until, next_until)
+            if told and _same(work, next_work):
                 break
+            if not told and passes <= PLAYED_PASSES:
+                chains = Chains(tasks, timed, begun, until, pauses)
+                next_until = self._arrivals(tasks, *chains.play(self._notify_ps))
             until, work = next_until, next_work
         if len(self._memo) >= MEMO:
             self._memo.popitem(last=False)
         self._memo[key] = (until, work)
         return Settled(tuple(t.start_ns for t in tasks), tuple(t.wall_ns for t in tasks), passes)
 
-    def _time(self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any) -> dict[int, _Times]:
+    def _time(self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any) -> list[LaunchTimes]:
         """One pass over all tasks."""
         by_rank: dict[int, list[int]] = {}
         for position, task in enumerate(tasks):
@@ -105,7 +115,7 @@ class RankClock:
             rank: TimeIt(tuple(tasks[p].number for p in ps), tuple(until[p] for p in ps), tuple(work[p] for p in ps))
             for rank, ps in by_rank.items()
         }
-        found: dict[int, tuple[Words, Words, Words, Words]] = {}
+        found: dict[int, tuple[Words, ...]] = {}
         for rank, answer in ask(requests).items():
             for place, position in enumerate(by_rank[rank]):
                 tasks[position].wall_ns = answer.walls_ns[place]
@@ -114,9 +124,12 @@ class RankClock:
                     answer.remote_start[place],
                     answer.remote_end[place],
                     answer.cubes[place],
+                    answer.wait_start[place],
+                    answer.wait_end[place],
+                    answer.chain_start[place],
                 )
         self._place(tasks)
-        return {position: _absolute(tasks[position].device_ns * PS, *times) for position, times in found.items()}
+        return [_absolute(task.device_ns * PS, *found[position]) for position, task in enumerate(tasks)]
 
     def _place(self, tasks: Sequence[ClockedTask]) -> None:
         """Start times: a launch follows what it waits for and what its rank did before."""
@@ -129,9 +142,15 @@ class RankClock:
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
-    def _arrivals(self, tasks: Sequence[ClockedTask], timed: Mapping[int, _Times]) -> list[Words]:
-        """When every wait is over, in ps from the start of its own device wall."""
-        delay = round(self.chip.link.notify_ns.value * PS)
+    @property
+    def _notify_ps(self) -> int:
+        return round(self.chip.link.notify_ns.value * PS)
+
+    def _arrivals(
+        self, tasks: Sequence[ClockedTask], notify_end: Sequence[Words], begun: Sequence[int]
+    ) -> list[Words]:
+        """When every wait is over, in ps from the start of its own device wall, which ``begun`` says."""
+        delay = self._notify_ps
         sent: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
         for position, task in enumerate(tasks):
             s = task.signals
@@ -140,7 +159,7 @@ class RankClock:
                     cell = (int(s.notify_rank[n]), int(s.notify_cell[n]))
                     sent.setdefault(cell, []).append(
                         (
-                            int(timed[position].notify_end[n]) + delay,
+                            int(notify_end[position][n]) + delay,
                             len(sent.get(cell, ())),
                             int(s.notify_value[n]),
                             int(s.notify_sets[n]),
@@ -149,23 +168,23 @@ class RankClock:
         for arrivals in sent.values():
             arrivals.sort()
         result = [np.zeros(len(t.signals.wait_row), np.int64) for t in tasks]
-        cells: dict[tuple[int, int], _Cell] = {}
+        cells: dict[tuple[int, int], Cell] = {}
         for position, task in enumerate(tasks):
             s = task.signals
             for item in s.order.tolist():
                 if item >= 0:
                     if int(s.notify_rank[item]) == task.rank:
                         cell = (task.rank, int(s.notify_cell[item]))
-                        cells.setdefault(cell, _Cell(sent.get(cell, []))).change(
+                        cells.setdefault(cell, Cell(sent.get(cell, []))).change(
                             int(s.notify_value[item]), int(s.notify_sets[item])
                         )
                 else:
                     wait = -1 - item
                     cell = (task.rank, int(s.wait_cell[wait]))
-                    at = cells.setdefault(cell, _Cell(sent.get(cell, []))).reached(
+                    at = cells.setdefault(cell, Cell(sent.get(cell, []))).reached(
                         int(s.wait_expected[wait]), int(s.wait_comparison[wait])
                     )
-                    result[position][wait] = max(0, at - task.device_ns * PS)
+                    result[position][wait] = max(0, at - begun[position])
         return result
 
     # --- links --------------------------------------------------------------------------------------------------------
@@ -175,7 +194,7 @@ class RankClock:
         link = self.chip.link
         return np.rint(PS * (link.staged_ns.value + signals.remote_bytes / link.staged_gbps.value)).astype(np.int64)
 
-    def _shared(self, tasks: Sequence[ClockedTask], timed: Mapping[int, _Times]) -> list[Words]:
+    def _shared(self, tasks: Sequence[ClockedTask], timed: Sequence[LaunchTimes]) -> list[Words]:
         """Times with the links shared, from the starts, ends and pauses of the last pass."""
         result = [self._alone(t.signals) for t in tasks]
         chains = [c for position, task in enumerate(tasks) for c in _chains(position, task, timed[position])]
@@ -189,16 +208,19 @@ class RankClock:
 
 
 @dataclass(frozen=True)
-class _Times:
+class LaunchTimes:
     """Of one launch, in ps from the start of the run."""
 
     notify_end: Words
     remote_start: Words
     remote_end: Words
     cubes: Words
+    wait_start: Words
+    wait_end: Words
+    chain_start: Words
 
 
-def _chains(position: int, task: ClockedTask, times: _Times) -> Iterator[tuple[int, Words, list[Piece]]]:
+def _chains(position: int, task: ClockedTask, times: LaunchTimes) -> Iterator[tuple[int, Words, list[Piece]]]:
     """The launch's transfers as they follow each other: which launch, which transfers, and what is known of them."""
     s = task.signals
     for chain in np.unique(s.remote_chain):
@@ -213,7 +235,7 @@ def _chains(position: int, task: ClockedTask, times: _Times) -> Iterator[tuple[i
         yield position, rows, pieces
 
 
-def _loads(tasks: Sequence[ClockedTask], timed: Mapping[int, _Times], rank: int) -> list[tuple[int, float]]:
+def _loads(tasks: Sequence[ClockedTask], timed: Sequence[LaunchTimes], rank: int) -> list[tuple[int, float]]:
     """When the share of a rank's cubes that work changes."""
     changes = [
         (at, quarters / QUARTERS)
@@ -224,62 +246,9 @@ def _loads(tasks: Sequence[ClockedTask], timed: Mapping[int, _Times], rank: int)
     return sorted(changes, key=lambda change: change[0])
 
 
-def _absolute(begin: int, notify_end: Words, start: Words, end: Words, cubes: Words) -> _Times:
-    return _Times(notify_end + begin, start + begin, end + begin, cubes + np.array([begin, 0], np.int64))
-
-
-class _Cell:
-    """One signal cell over time: what arrives from other ranks, and what its own rank does in program order."""
-
-    def __init__(self, arrivals: list[tuple[int, int, int, int]]):
-        self._arrivals = arrivals
-        self._base, self._from = 0, 0  # value before the arrivals not yet overwritten, and the first of them
-        self._seen = 0  # arrivals that a wait has already needed
-        self._sums: list[int] | None = None
-
-    def change(self, value: int, sets: int) -> None:
-        """The rank itself adds to the cell or sets it; a set drops what had arrived by then."""
-        if sets:
-            self._base, self._from, self._sums = value, self._seen, None
-        else:
-            self._base += value
-
-    def reached(self, expected: int, comparison: int) -> int:
-        """When the cell is first what a wait expects (ps); the last arrival when it never is."""
-        if self._sums is None:
-            self._sums = _running(self._arrivals[self._from :])
-        goal = expected - self._base
-        if comparison != EQUAL and self._plain():
-            count = bisect.bisect_left(self._sums, goal)
-        else:
-            count = next(
-                (k for k, total in enumerate(self._sums) if self._matches(total, goal, k, comparison)),
-                len(self._sums) - 1,
-            )
-        count = min(count, len(self._sums) - 1)
-        self._seen = max(self._seen, self._from + count)
-        return self._arrivals[self._from + count - 1][0] if count else 0
-
-    def _plain(self) -> bool:
-        return all(not sets and value >= 0 for _, _, value, sets in self._arrivals)
-
-    def _matches(self, total: int, goal: int, count: int, comparison: int) -> bool:
-        last = self._arrivals[self._from + count - 1] if count else None
-        value = (
-            total
-            if last is None or not any(a[3] for a in self._arrivals[self._from : self._from + count])
-            else total - self._base
-        )
-        return value == goal if comparison == EQUAL else value >= goal
-
-
-def _running(arrivals: Sequence[tuple[int, int, int, int]]) -> list[int]:
-    """Value of the cell, relative to its start, after each arrival."""
-    sums, total = [0], 0
-    for _, _, value, sets in arrivals:
-        total = value if sets else total + value
-        sums.append(total)
-    return sums
+def _absolute(begin: int, notify_end: Words, start: Words, end: Words, cubes: Words, *waits: Words) -> LaunchTimes:
+    from_run = (notify_end + begin, start + begin, end + begin, cubes + np.array([begin, 0], np.int64))
+    return LaunchTimes(*from_run, *(words + begin for words in waits))
 
 
 def _same(a: list[Words], b: list[Words]) -> bool:

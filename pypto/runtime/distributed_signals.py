@@ -60,6 +60,8 @@ def _collect(recording: Recording, table: Words, arguments: Sequence[Any]) -> Si
         wait_expected=report[wait, 2],
         wait_comparison=report[wait, 3],
         order=order,
+        notify_chain=subtask[kind == 1],
+        wait_chain=subtask[kind == 2],
         remote_row=remote,
         remote_peer=_peers(recording, remote, arguments),
         remote_bytes=report[remote, 1] * report[remote, 2],

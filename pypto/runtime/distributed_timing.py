@@ -26,6 +26,10 @@ CAPACITY: Final = 512
 _NONE: Final = np.zeros((0, 2), np.int64)
 
 
+# timeline, state of the caches after it, times as in ``Timed``
+_Memory = tuple["Timeline", "DeviceState", Words, Words, Words, Words, Words, Words]
+
+
 @dataclass
 class TimedLaunch:
     """One launch of the run; ``timeline`` is its latest timing."""
@@ -52,7 +56,7 @@ class ChipTiming:
 
     def __init__(self, chip_name: str):
         self._chip_name = chip_name
-        self._memo: OrderedDict[Any, tuple[Timeline, DeviceState, Words, Words, Words]] = OrderedDict()
+        self._memo: OrderedDict[Any, _Memory] = OrderedDict()
         self.forget_caches()
 
     def forget_caches(self) -> None:
@@ -75,7 +79,7 @@ class ChipTiming:
 
         state = self._state or DeviceState()
         walls, cubes = [], []
-        times: tuple[list[Words], ...] = ([], [], [])  # notify ends, starts and ends of transfers
+        times: tuple[list[Words], ...] = ([], [], [], [], [], [])
         for launch, until, work in zip(launches, request.until, request.work):
             launch.state_before, launch.told = state, _told(launch, until, work)
             timeline, state, *rows = self._one(launch, state, until, work)
@@ -85,12 +89,12 @@ class ChipTiming:
             for of_all, of_launch in zip(times, rows):
                 of_all.append(of_launch)
         self._next = state
-        notified, begun, over = map(tuple, times)
-        return Timed(tuple(walls), notified, begun, over, tuple(cubes))
+        notified, begun, over, *waits = map(tuple, times)
+        return Timed(tuple(walls), notified, begun, over, tuple(cubes), *waits)
 
     def _one(
         self, launch: TimedLaunch, state: DeviceState, until: Words, work: Words
-    ) -> tuple[Timeline, DeviceState, Words, Words, Words]:
+    ) -> _Memory:
         from pypto.sim.timing import time_ranks
 
         key = (launch.digest, state.digest(), until.tobytes(), work.tobytes())
@@ -98,8 +102,17 @@ class ChipTiming:
         if found is None:
             after, signals = state.copy(), launch.signals
             timeline, start, end = time_ranks(launch.recording, self.chip_of(launch), after, _told(launch, until, work))
-            remote = signals.remote_row
-            found = (timeline, after, end[signals.notify_row], start[remote], end[remote])
+            remote, wait = signals.remote_row, signals.wait_row
+            found = (
+                timeline,
+                after,
+                end[signals.notify_row],
+                start[remote],
+                end[remote],
+                start[wait],
+                end[wait],
+                timeline.subtask_starts_ps(),
+            )
             if len(self._memo) >= CAPACITY:
                 self._memo.popitem(last=False)
         self._memo[key] = found

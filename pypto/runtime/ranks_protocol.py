@@ -55,6 +55,9 @@ class Signals:
     wait_comparison: Words = field(default_factory=_no_rows)
     order: Words = field(default_factory=_no_rows)
     """Notifies (their position) and waits (-1 - their position) as they ran."""
+    notify_chain: Words = field(default_factory=_no_rows)
+    wait_chain: Words = field(default_factory=_no_rows)
+    """Notifies and waits of one chain (a core's task) follow each other."""
     remote_row: Words = field(default_factory=_no_rows)
     remote_peer: Words = field(default_factory=_no_rows)
     remote_bytes: Words = field(default_factory=_no_rows)
@@ -116,7 +119,7 @@ class TimeIt:
 
 @dataclass(frozen=True)
 class Timed:
-    """Per dispatch: device wall (ns), ends of notifies, starts and ends of remote transfers (ps from its start)."""
+    """Per dispatch: device wall (ns); starts and ends of what concerns other ranks, in ps from its start."""
 
     walls_ns: tuple[int, ...]
     notify_end: tuple[Words, ...]
@@ -124,6 +127,10 @@ class Timed:
     remote_end: tuple[Words, ...]
     cubes: tuple[Words, ...]
     """[n, 2] (ps, share of the cubes at work from then on, in quarters)."""
+    wait_start: tuple[Words, ...]
+    wait_end: tuple[Words, ...]
+    chain_start: tuple[Words, ...]
+    """Per subtask, as the chains of ``Signals`` are numbered."""
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,10 @@ class Timeline:
         cubes = self._subtasks[self._subtasks[:, x.SUB_IS_CUBE] != 0]
         return cubes[:, [x.SUB_START, x.SUB_END]]
 
+    def subtask_starts_ps(self) -> Ints:
+        """Start of every subtask, in ps from the start of the device wall."""
+        return self._subtasks[:, x.SUB_START].copy()
+
     def pipe_busy_us(self) -> dict[str, float]:
         """Busy time per pipe, summed over all cores."""
         totals = self._pipe_busy.sum(axis=0) / 1e6

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.runtime import benchmark, configure_log
-from pypto.runtime.distributed_clock import ClockedTask, RankClock, _Cell
+from pypto.runtime.distributed_cells import Cell
+from pypto.runtime.distributed_clock import ClockedTask, RankClock
 from pypto.runtime.distributed_links import LinkTimes, Piece
+from pypto.runtime.distributed_signal_play import SignalChain, SignalPlay, Step
 from pypto.runtime.ranks_protocol import Done, Signals, Timed
 from pypto.sim.chips import chip
 
@@ -36,14 +38,14 @@ def arrivals(*items: tuple[int, int, int]) -> list[tuple[int, int, int, int]]:
 
 
 def test_a_counter_is_reached_by_the_arrival_that_completes_it():
-    cell = _Cell(arrivals((50, 1, 0), (20, 1, 0), (90, 1, 0)))
+    cell = Cell(arrivals((50, 1, 0), (20, 1, 0), (90, 1, 0)))
     assert [cell.reached(n, 1) for n in (0, 1, 2, 3)] == [0, 20, 50, 90]
     cell.change(-2, 0)
     assert cell.reached(1, 1) == 90
 
 
 def test_set_and_equal():
-    cell = _Cell(arrivals((10, 7, 1), (30, 5, 1)))
+    cell = Cell(arrivals((10, 7, 1), (30, 5, 1)))
     assert cell.reached(7, 0) == 10 and cell.reached(5, 0) == 30
     cell.change(0, 1)
     assert cell.reached(0, 0) == 0
@@ -51,8 +53,63 @@ def test_set_and_equal():
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
 def test_a_wait_ends_with_the_kth_earliest_arrival(times):
-    cell = _Cell(arrivals(*((t, 1, 0) for t in times)))
+    cell = Cell(arrivals(*((t, 1, 0) for t in times)))
     assert [cell.reached(k + 1, 1) for k in range(len(times))] == sorted(times)
+
+
+_CHANGES = st.lists(st.tuples(st.integers(-3, 4), st.booleans()), max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_CHANGES, st.lists(st.integers(-2, 3), max_size=4), st.integers(-4, 8), st.sampled_from([0, 1]))
+def test_a_wait_is_over_with_the_first_value_that_suits(changes, own, expected, comparison):
+    """Against counting on: what the own rank adds, then every arrival."""
+    cell = Cell([(10 * (k + 1), k, value, int(sets)) for k, (value, sets) in enumerate(changes)])
+    for value in own:
+        cell.change(value, 0)
+    value, suits, found = sum(own), (lambda v: v == expected) if comparison == 0 else (lambda v: v >= expected), None
+    for at, (change, sets) in [(0, (0, False)), *((10 * (k + 1), change) for k, change in enumerate(changes))]:
+        value = change if sets else value + change
+        if found is None and suits(value):
+            found = at
+    assert cell.reached(expected, comparison) == (10 * len(changes) if found is None else found)
+
+
+# --- signals played together ---------------------------------------------------------------------------------------------
+
+CELLS = [(0, 8), (1, 8)]
+
+
+def relay(steps, first, pause):
+    """Two chains that hand a token on ``steps`` times; ``first`` begins."""
+    order = [[False, True], [True, False]]
+    return [
+        SignalChain(rank, 0, 0, tuple(
+            Step(pause, CELLS[rank] if waits else CELLS[1 - rank], k + 1 if waits else 1, int(waits), waits)
+            for k in range(steps) for waits in order[rank != first]
+        ))
+        for rank in (0, 1)
+    ]  # fmt: skip
+
+
+@given(st.integers(1, 30), st.sampled_from([0, 1]), st.integers(0, 50))
+def test_a_token_takes_every_step(steps, first, pause):
+    play = SignalPlay(relay(steps, first, pause), 100).play()
+    assert play.ends[first][-1] == 2 * steps * (pause + 100)
+    assert play.ends[1 - first][-1] == 2 * steps * (pause + 100) - 100
+
+
+def test_the_events_of_a_play_grow_with_its_steps():
+    events = [SignalPlay(relay(steps, 0, 5), 100).play().events for steps in (1000, 2000)]
+    assert events[1] == 2 * events[0]
+
+
+def test_a_chain_that_follows_another_is_late_with_it():
+    first = SignalChain(0, 0, 20, (Step(10, (0, 8), 1, 1, True), Step(10, (1, 8), 1, 0, False)))
+    second = SignalChain(0, 50, 60, (Step(10, (1, 8), 1, 0, False),))
+    peer = SignalChain(1, 0, 500, (Step(500, (0, 8), 1, 0, False),))
+    play = SignalPlay([first, second, peer], 100).play()
+    assert play.ends == [[600, 610], [650], [500]] and play.starts == [0, 640, 0]
 
 
 # --- links --------------------------------------------------------------------------------------------------------------
@@ -122,9 +179,9 @@ def ping_pong(hops: int) -> tuple[list[ClockedTask], object]:
     rows = np.arange(hops)
     signals = [
         Signals(
-            notify_row=rows, notify_cell=np.zeros(hops, np.int64), notify_rank=np.full(hops, 1 - rank), notify_value=np.ones(hops, np.int64),
-            notify_sets=np.zeros(hops, np.int64), wait_row=rows, wait_cell=np.zeros(hops, np.int64), wait_expected=rows + 1,
-            wait_comparison=np.ones(hops, np.int64),
+            notify_row=2 * rows + rank, notify_cell=np.zeros(hops, np.int64), notify_rank=np.full(hops, 1 - rank), notify_value=np.ones(hops, np.int64),
+            notify_sets=np.zeros(hops, np.int64), wait_row=2 * rows + 1 - rank, wait_cell=np.zeros(hops, np.int64), wait_expected=rows + 1,
+            wait_comparison=np.ones(hops, np.int64), notify_chain=np.zeros(hops, np.int64), wait_chain=np.zeros(hops, np.int64),
             order=np.stack([rows, -1 - rows] if rank == 0 else [-1 - rows, rows], axis=1).ravel(),
         )
         for rank in (0, 1)
@@ -134,27 +191,34 @@ def ping_pong(hops: int) -> tuple[list[ClockedTask], object]:
     def ask(requests):
         answers = {}
         for rank, request in requests.items():
-            now, ends = 0, []
+            now, ends, waits = 0, [], []
             for until in request.until[0].tolist():
                 if rank == 0:
                     now += 1_000_000
                     ends.append(now)
                     now = max(now, until)
+                    waits.append(now)
                 else:
-                    now = max(now, until) + 1_000_000
+                    now = max(now, until)
+                    waits.append(now)
+                    now += 1_000_000
                     ends.append(now)
-            answers[rank] = Timed((now // 1000,), (np.array(ends, np.int64),), (words(),), (words(),), (np.zeros((0, 2), np.int64),))
+            over = (words(*waits),)
+            answers[rank] = Timed(
+                (now // 1000,), (words(*ends),), (words(),), (words(),), (np.zeros((0, 2), np.int64),), over, over, (words(0),)
+            )
         return answers
 
     return tasks, ask
 
 
-@pytest.mark.parametrize("hops", [1, 2, 9])
+@pytest.mark.parametrize("hops", [1, 2, 9, 2000])
 def test_waits_take_simulated_time(hops):
     tasks, ask = ping_pong(hops)
     clock = RankClock(CHIP, 0)
     settled = clock.settle(tasks, ask)
     assert settled.wall_ns[0] == hops * 2 * (1000 + NOTIFY_PS // 1000)
+    assert settled.passes <= 3, "the length of a chain of signals decides nothing"
     again = clock.settle(ping_pong(hops)[0], ask)
     assert again.wall_ns == settled.wall_ns and again.passes == 1
 

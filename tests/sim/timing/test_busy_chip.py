@@ -6,7 +6,7 @@ import pytest
 from pypto.sim.chips import chip
 from pypto.sim.layout import TRACE_PC
 from pypto.sim.timing import DeviceState, time_ranks
-from pypto.sim.validate.writer import AIC, Kernel, Launch
+from pypto.validation.writer import AIC, Kernel, Launch
 
 A2A3, A5 = chip("a2a3"), chip("a5")
 PIECE_PS = 10_000_000
