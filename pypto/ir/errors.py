@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from pypto.ir.span import Span
 
+REPEATED_BELOW = 50
+"""Messages shorter than this stand beside the carets too (spec language 8.5)."""
+
 
 class Error(Exception):
     """Base of the errors raised by verification and by passes."""
@@ -17,15 +20,20 @@ class Error(Exception):
     def _render(self) -> str:
         lines = [self.message]
         if self.span is not None and self.span.line:
-            lines.append(self.span.excerpt())
+            lines.append(self.span.excerpt(label=self.message if len(self.message) < REPEATED_BELOW else ""))
+        lines += self._second_place()
         if self.hint:
             lines.append(f"   = help: {self.hint}")
         if self.note:
             lines.append(f"   = note: {self.note}")
         return "\n".join(lines)
 
+    def _second_place(self) -> list[str]:
+        """Lines about another place that the error is about, before the help."""
+        return []
 
-class InternalError(Error):
+
+class InternalError(Error, RuntimeError):
     """A violated invariant of the compiler; not caused by the program."""
 
 
@@ -46,7 +54,24 @@ class UndefinedVariableError(ParserError, NameError):
 
 
 class SSAViolationError(ParserError):
-    """Second assignment in strict mode."""
+    """Second assignment in strict mode; ``previous`` is the place of the first."""
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        hint: str | None = None,
+        note: str | None = None,
+        previous: Span | None = None,
+    ):
+        self.previous = previous
+        super().__init__(message, span, hint, note)
+
+    def _second_place(self) -> list[str]:
+        if self.previous is None or not self.previous.line:
+            return []
+        block = self.previous.excerpt(context=1, label="assigned first here")
+        return [f"    {line}".rstrip() for line in block.splitlines()]
 
 
 class UnsupportedFeatureError(ParserError):

@@ -23,8 +23,11 @@ class Span:
         text = linecache.getline(self.filename, self.line)
         return text.rstrip("\n") if text else None
 
-    def excerpt(self, context: int = 2) -> str:
-        """The place, the source line within ``context`` lines, and carets under the construct (spec language 8.5)."""
+    def excerpt(self, context: int = 2, label: str = "") -> str:
+        """The place, the source line within ``context`` lines, carets under the construct and ``label`` beside them.
+
+        Spec language 8.5.
+        """
         text = self.source_line()
         if text is None:
             return f"  --> {self}"
@@ -37,7 +40,7 @@ class Span:
         for number in shown:
             rows.append(f"{number:>{gutter}} | {lines[number]}".rstrip())
             if number == self.line:
-                rows.append(f"{pad} | {' ' * self.column}{'^' * self._width(text)}")
+                rows.append(f"{pad} | {' ' * self.column}{'^' * self._width(text)} {label}".rstrip())
         return "\n".join([*rows, f"{pad} |"])
 
     def _width(self, text: str) -> int:

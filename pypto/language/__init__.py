@@ -48,6 +48,7 @@ from pypto.ir.enums import (
     TensorLayout,
     TileLayout,
 )
+from pypto.ir.uncaught import install as _report_uncaught_errors
 from pypto.language import constructs
 from pypto.language import program as _program
 from pypto.language.constructs import (
@@ -105,6 +106,8 @@ from pypto.language.typing import (
     Tuple,
     dynamic,
 )
+
+_report_uncaught_errors()
 
 ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
 MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN

@@ -34,9 +34,15 @@ class Source:
         return Span(
             self.filename,
             line + self.first_line - 1,
-            getattr(node, "col_offset", 0) + self.indent,
-            (end or 0) + self.indent if end else 0,
+            self._characters(line, getattr(node, "col_offset", 0)) + self.indent,
+            self._characters(line, end) + self.indent if end else 0,
         )
+
+    def _characters(self, line: int, offset: int) -> int:
+        """Characters in the first ``offset`` bytes of ``line``: syntax trees count bytes, people characters."""
+        if self.text.isascii():
+            return offset
+        return len(self.text.splitlines()[line - 1].encode()[:offset].decode(errors="ignore"))
 
 
 def source_of(target: Callable[..., Any] | type) -> Source:

@@ -333,7 +333,8 @@ class Statements(Calls):
             self.names.shadow(name, variable)
             return variable
         if self.options.strict_ssa and self.names.depth_of(name) == 0:
-            self.fail(SSAViolationError, f"{name!r} is assigned twice (first at {existing.span})", node)
+            message = f"{name!r} is assigned twice (first at {existing.span})"
+            raise SSAViolationError(message, self.span(node), previous=existing.span)
         if not same_kind(existing.type, kind):
             if self.names.depth_of(name) != 0 or not (self.options.jit or self.splices):
                 self.type_error(
