@@ -134,6 +134,15 @@ class _Callable:
         """Run ``function`` (on NumPy views of the arguments) in place of the C++ kernel ``name``."""
         self._stand_ins[name] = function
 
+    def bind_arguments(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """``args`` as a launch would take them, one per parameter; outputs left out are allocated, filled with zeros.
+
+        ``TypeError`` and ``ValueError`` name a wrong argument (spec runtime 4.2, 4.3).
+        """
+        from pypto.runtime.dispatch import prepare
+
+        return prepare(self).signature.bind(args).arguments
+
     def build_orch_args(self, *args: Any, worker: Any) -> Any:
         """Validate and pack arguments (spec runtime 4.1)."""
         from pypto.runtime.dispatch import build_orch_args

@@ -17,21 +17,25 @@ def record(compiled: Any, args: Sequence[Any], *, values: bool = True) -> Record
     ``compiled``: a compiled program of one chip; ``args``: torch tensors and numbers, one per parameter. The arguments
     are left as they are. ``values=False`` computes nothing and touches no tensor, which takes a hundredth of the time;
     it records the same for programs in which no value decides what is done (``ValueError`` for others).
-    Raises ``TypeError`` when an argument does not fit its parameter.
+    Outputs of a program that returns them can be left out. ``TypeError`` and ``ValueError`` name an argument that a
+    launch would refuse, and ``compiled`` that is no compiled program of one chip.
     """
     from pypto.sim.chips import chip
 
+    if not hasattr(compiled, "bind_arguments"):
+        raise TypeError(
+            "record takes a compiled program of one chip, e.g. ir.compile(kernel.lower(*args), platform='a2a3'), "
+            f"got {type(compiled).__name__}"
+        )
+    infos = compiled.param_infos
+    bound = compiled.bind_arguments([a.detach().contiguous() if hasattr(a, "detach") else a for a in args])
     program = compiled.chip_callable.program
     if not values:
         from pypto.sim.outline import outlined
 
         program = outlined(program)
-    infos = compiled.param_infos
-    if len(args) != len(infos):
-        names = ", ".join(info.name for info in infos)
-        raise TypeError(f"record expects {len(infos)} arguments ({names}), got {len(args)}")
     kept: list[Any] = []
-    operands = [_operand(info, value, kept, values) for info, value in zip(infos, args)]
+    operands = [_operand(info, value, kept, values) for info, value in zip(infos, bound)]
     name = compiled.platform.removesuffix("sim")
     clusters = int(chip(name).cores.clusters.value)
     execution = program.execute(operands, record=True, clusters=clusters, platform=name)
@@ -44,8 +48,8 @@ def _operand(info: Any, value: Any, kept: list[Any], copies: bool = True) -> Any
         return value
     from pypto.sim.program import TensorArgument
 
-    if not hasattr(value, "data_ptr"):
-        raise TypeError(f"argument {info.name!r} is a tensor of the program, got {type(value).__name__}")
+    if not hasattr(value, "detach"):
+        raise TypeError(f"argument {info.name!r} is recorded from a torch.Tensor, got {type(value).__name__}")
     copy = (value.detach().clone() if copies else value.detach()).contiguous()
     kept.append(copy)
     dtype: DataType = info.dtype

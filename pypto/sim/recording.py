@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 Words = NDArray[np.int64]
 FORMAT: Final = 1  # of the files that Recording.save writes
+# what reading a file raises that is cut, altered or something else
+_UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 # kinds of task
 AIV, AIC, MIX, DUMMY = 0, 1, 2, 3
@@ -98,9 +102,12 @@ class Recording:
 
     def time(self, chip: Chip | None = None, state: DeviceState | None = None) -> Timeline:
         """When everything happened on ``chip`` (default: the one recorded on); caches are cold without a ``state``."""
+        from pypto.sim.chips import Chip
         from pypto.sim.chips import chip as named
         from pypto.sim.timing import time_recording
 
+        if chip is not None and not isinstance(chip, Chip):
+            raise TypeError(f"a recording is timed on a description such as chip('a2a3'), got {chip!r}")
         return time_recording(self, chip if chip is not None else named(self.platform), state)
 
     def save(self, path: Path | str) -> None:
@@ -117,15 +124,21 @@ class Recording:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
             facts = json.loads(arrays.pop("facts").tobytes())
-        except (OSError, ValueError, KeyError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+            version = facts.pop("format", None)
+        except FileNotFoundError:
+            raise
+        except _UNREADABLE as error:
             raise ValueError(f"{path}: no recording: {error}") from None
-        if facts.pop("format", None) != FORMAT:
-            raise ValueError(f"{path}: a recording of another version; run the program again")
-        about = facts.pop("programs")
-        programs = [_join(ProgramRecord, f"programs.{index}.", arrays, one) for index, one in enumerate(about)]
-        recording: Recording = _join(cls, "", arrays, {**facts, "programs": programs})
+        if version != FORMAT:
+            raise ValueError(f"{path}: a recording of version {version}, read is {FORMAT}; run the program again")
+        try:
+            about = facts.pop("programs")
+            programs = [_join(ProgramRecord, f"programs.{index}.", arrays, one) for index, one in enumerate(about)]
+            recording: Recording = _join(cls, "", arrays, {**facts, "programs": programs})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: a damaged recording: {error} is missing; record again") from None
+        for fault in _faults(recording):
+            raise ValueError(f"{path}: a damaged recording: {fault}; record again")
         return recording
 
     def digest(self) -> str:
@@ -163,3 +176,42 @@ def _take_apart(record: ProgramRecord | Recording, prefix: str) -> tuple[dict[st
 def _join(kind: Any, prefix: str, arrays: Mapping[str, Words], facts: Mapping[str, Any]) -> Any:
     names = [item.name for item in fields(kind)]
     return kind(**{name: facts[name] if name in facts else arrays[prefix + name] for name in names})
+
+
+def _faults(r: Recording) -> Iterator[str]:
+    """Arrays that do not fit one another: lengths, and references out of range."""
+    tasks, subtasks = len(r.task_name), len(r.subtask_program)
+    lengths = {
+        **dict.fromkeys(("task_kind", "task_blocks", "task_flags", "task_tensors", "task_scalars", "task_lookups",
+                         "task_scope"), tasks),
+        **dict.fromkeys(("deps_start", "subtask_start"), tasks + 1), "deps_kind": len(r.deps),
+        **dict.fromkeys(("subtask_block", "subtask_lane", "subtask_trace_start", "subtask_trace_stop"), subtasks),
+    }  # fmt: skip
+    for name, length in lengths.items():
+        if len(getattr(r, name)) != length:
+            yield f"{name} has {len(getattr(r, name))} entries, expected {length}"
+    below = {
+        "deps": tasks, "subtask_program": len(r.programs), "deps_start": len(r.deps) + 1, "subtask_start": subtasks + 1,
+        "subtask_trace_start": len(r.trace) + 1, "subtask_trace_stop": len(r.trace) + 1,
+    }  # fmt: skip
+    for name, limit in below.items():
+        values = getattr(r, name)
+        if len(values) and not (0 <= values.min() and values.max() < limit):
+            yield f"{name} refers to {values.min()} to {values.max()}, there are {limit}"
+    for program in r.programs:
+        yield from (f"{program.name}: {fault}" for fault in _program_faults(program))
+
+
+def _program_faults(p: ProgramRecord) -> Iterator[str]:
+    size = len(p.mnemonic)
+    expected = {"pipe": size, "dtype": size, "dtype_out": size, "line": size, "attributes": size,
+                "reads_start": size + 1, "writes_start": size + 1}  # fmt: skip
+    for name, length in expected.items():
+        if len(getattr(p, name)) != length:
+            yield f"{name} has {len(getattr(p, name))} entries, expected {length}"
+    below = {"mnemonic": len(p.mnemonics), "reads": len(p.tiles), "writes": len(p.tiles),
+             "reads_start": len(p.reads) + 1, "writes_start": len(p.writes) + 1}  # fmt: skip
+    for name, limit in below.items():
+        values = getattr(p, name)
+        if len(values) and not (0 <= values.min() and values.max() < limit):
+            yield f"{name} refers to {values.min()} to {values.max()}, there are {limit}"

@@ -33,7 +33,17 @@ def sweep(
     """
     import pandas as pd
 
+    if isinstance(chips, Chip) or not hasattr(recording, "time"):
+        raise TypeError(
+            "sweep takes a Recording and several chips, e.g. sweep(record(compiled, args), [chip('a2a3'), chip('a5')]), "
+            f"got {type(recording).__name__} and {type(chips).__name__}"
+        )
     points = list(chips)
+    for point in points:
+        if not isinstance(point, Chip):
+            raise TypeError(f"sweep takes descriptions such as chip('a2a3'), got {point!r}")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor has no submit(): a pool or a Dask client is expected, got {type(executor).__name__}")
     if not points:
         raise ValueError("sweep needs at least one chip, e.g. [chip('a2a3').replace(clusters=n) for n in (6, 12, 24)]")
     if executor is None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from .limits import legal
+
 Confidence = Literal["M", "V", "F", "D", "G"]
 """M measured, V vendor, F fitted by the source, D derived from measurements, G guess (spec hardware, head)."""
 
@@ -390,12 +392,14 @@ class Chip:
         """A chip with some figures changed.
 
         Keys are the last part of a constant's name when only one constant has it (``clusters``, ``clock_mhz``), or
-        the whole dotted name (``**{"gm_ub.hit_rate": 80}``). ``KeyError`` names the candidates.
+        the whole dotted name (``**{"gm_ub.hit_rate": 80}``). ``KeyError`` names the candidates, ``ValueError`` what a
+        figure may be: counts are whole, rates above zero, times not below (:func:`pypto.sim.chips.limits.legal`).
         """
         known = dict(_walk(self, ""))
         changed: Any = self
         for key, value in values.items():
             path = _resolve(key, known)
+            legal(path, known[path].unit, value)
             new = dataclasses.replace(known[path], value=value, source=f"set by the caller, was: {known[path].source}")
             changed = _with(changed, path.split("."), new)
         return dataclasses.replace(changed, name=_renamed(self.name, values))

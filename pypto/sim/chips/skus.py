@@ -36,7 +36,8 @@ def chip(name: str) -> Chip:
         return base
     if name in SKUS:
         return _sku(name, *SKUS[name])
-    near = difflib.get_close_matches(name, ["a2a3", "a5", *SKUS], 1)
+    known = {each.lower(): each for each in ("a2a3", "a5", *SKUS)}
+    near = [known[each] for each in difflib.get_close_matches(str(name).lower(), known, 1)]
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"unknown chip {name!r}; known: a2a3, a5, {', '.join(SKUS)}{hint}")
 

@@ -1,6 +1,8 @@
 """Chip descriptions: provenance, replacement, capacities, pickling."""
 
+import math
 import pickle
+import re
 
 import pytest
 
@@ -48,6 +50,28 @@ def test_replace_refuses_unknown_and_ambiguous_names():
         chip("a2a3").replace(hit_rate=6)
 
 
+@pytest.mark.parametrize("name", ["a2a3", "a5", *SKUS])
+def test_figures_in_use_are_legal_and_negative_ones_are_not(name):
+    for row in chip(name).constants():
+        chip(name).replace(**{row.name: row.value})
+        for wrong in (-1, math.nan, math.inf, -math.inf, 1e30):
+            with pytest.raises(ValueError, match=rf"{row.name} is .* from .* to .*{re.escape(row.unit)}"):
+                chip(name).replace(**{row.name: wrong})
+        for no_number in ("8", None, True):
+            with pytest.raises(TypeError, match=f"{row.name} is a number of"):
+                chip(name).replace(**{row.name: no_number})
+
+
+@pytest.mark.parametrize(("figure", "wrong", "said"), [
+    ("clusters", 0, "whole number from 1"), ("clusters", 2.5, "whole number"), ("scheduler_threads", 0, "from 1"),
+    ("ring_window", 1, "from 2"), ("clock_mhz", 0, "from 1"), ("gm_ub.hit_rate", 0, "from 1e-06"),
+    ("unit_flag", 2, "from 0 to 1"), ("l2_line_bytes", 500, "power of two.*256 and 512"),
+])  # fmt: skip
+def test_figures_that_no_chip_can_have_are_refused_with_what_is_legal(figure, wrong, said):
+    with pytest.raises(ValueError, match=f"{figure} is .*{said}"):
+        chip("a2a3").replace(**{figure: wrong})
+
+
 def test_chips_are_values():
     for name in ("a2a3", "a5", "910B4"):
         c = chip(name)
@@ -59,3 +83,8 @@ def test_chips_are_values():
 def test_unknown_chip():
     with pytest.raises(ValueError, match="910B1"):
         chip("910B")
+    for wrong, near in (("A2A3", "a2a3"), ("910b2", "910B2")):
+        with pytest.raises(ValueError, match=f"did you mean '{near}'"):
+            chip(wrong)
+    with pytest.raises(ValueError, match="unknown chip None"):
+        chip(None)

@@ -49,3 +49,12 @@ def test_a_dask_client_changes_nothing():
 def test_nothing_to_sweep():
     with pytest.raises(ValueError, match="at least one chip"):
         sweep(recording(), [])
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ((recording(), chip("a5")), "several chips"), ((recording(), ["a2a3"]), "descriptions such as.*got 'a2a3'"),
+    ((None, POINTS), "takes a Recording.*NoneType"), ((recording(), POINTS, 4), "no submit.*int"),
+])  # fmt: skip
+def test_what_cannot_be_swept_is_named(arguments, said):
+    with pytest.raises(TypeError, match=said):
+        sweep(*arguments)
