@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime.distributed_host import CHIP, HostTensor, HostWindow, Task
 from pypto.runtime.distributed_runner import SubCall
-from pypto.runtime.rank_checks import deadlock_finding
+from pypto.runtime.rank_checks import deadlock_finding, texts_now
 from pypto.runtime.ranks import GRACE_S, RankProcess
 from pypto.runtime.ranks_exchange import GO, holds
 from pypto.runtime.ranks_protocol import Abandoned, Blocked, Dispatch, Done, Failed, TensorWords
@@ -262,7 +262,7 @@ class Execution:
         ]
         for rank in sorted(self._flying)[:8]:
             lines.append(f"rank {rank} (device {self.crew.device_ids[rank]}) in {self._flying[rank].name}:")
-            lines += self._blocked[rank].texts[:4]
+            lines += texts_now(self._blocked[rank])[:4]
         if len(self._flying) > 8:
             lines.append(f"... and {len(self._flying) - 8} more ranks")
         held = self._held_back()

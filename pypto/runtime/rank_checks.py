@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pypto.runtime.ranks_exchange import cell_value
 from pypto.runtime.run_config import RunConfig
 from pypto.sim.checks.collectives import REPAIR, unmet_collective, waiting_places
 from pypto.sim.checks.findings import CheckError, Finding, WaitError
@@ -16,7 +17,7 @@ from pypto.sim.checks.selection import Checks
 
 if TYPE_CHECKING:
     from pypto.runtime.distributed_host import Task
-    from pypto.runtime.ranks_protocol import Done
+    from pypto.runtime.ranks_protocol import Blocked, Done
     from pypto.sim.checks.rank_log import RankLog
 
 _OVERSHOT: Final = re.compile(r"== (-?\d+), holds (-?\d+)")
@@ -71,6 +72,14 @@ class RunChecks:
         return result
 
 
+def texts_now(blocked: Blocked) -> list[str]:
+    """What a rank waits for, with what the cells hold now: peers may have notified after it began to wait."""
+    return [
+        re.sub(r", holds -?\d+", f", holds {cell_value(address)}", text)
+        for text, (address, _, _) in zip(blocked.texts, blocked.waits)
+    ]
+
+
 def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Sequence[Any]) -> Finding:
     """The finding of ranks that wait for signals nobody will send."""
     text = "\n".join(lines)
@@ -85,6 +94,8 @@ def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Seque
     sets = _sets(programs)
     if sets and any(0 < int(match[2]) < int(match[1]) for match in _SHORT.finditer(text)):
         advice.insert(0, f"use NotifyOp.AtomicAdd: {', '.join(sets)} signals with NotifyOp.Set, which does not add up")
+    elif not sets and (short := next((m for m in _SHORT.finditer(text) if 0 < int(m[2]) < int(m[1])), None)):
+        advice.insert(0, f"wait for the credits that are sent, {short[2]} instead of {short[1]}, or send more of them")
     signals = re.findall(r"signal (\w+)\[", text)
     kernels = tuple(dict.fromkeys(re.findall(r"wait of (\w+),", text)))
     places = waiting_places(text)

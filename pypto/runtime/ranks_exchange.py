@@ -100,11 +100,16 @@ class RankExchange:
         self.check()
 
 
-def holds(address: int, expected: int, comparison: int) -> bool:
-    """Whether the signal cell at ``address`` is what a wait expects."""
+def cell_value(address: int) -> int:
+    """What the signal cell at ``address`` holds now."""
     import ctypes
 
-    value = ctypes.c_int32.from_address(address).value
+    return ctypes.c_int32.from_address(address).value
+
+
+def holds(address: int, expected: int, comparison: int) -> bool:
+    """Whether the signal cell at ``address`` is what a wait expects."""
+    value = cell_value(address)
     if comparison == 0:
         return value == expected
     if comparison == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pypto.sim.syntax import Tile
+from pypto.sim.syntax import Instruction, Tile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ class _Fault:
         """The tensor, tile or array that the instruction is about."""
         mnemonic = getattr(self.statement, "mnemonic", "")
         name = self._name(1 if mnemonic in ("sload", "aget", "view") else self._operand_index().get("tensor", 0))
-        return "" if name == "?" else name
+        return "" if name == "?" else self._shown(name)
 
     def _where(self) -> str:
         from pypto.sim import opcodes as op
@@ -174,7 +174,7 @@ class _Fault:
 
     def _window(self, act: str, tensor: int, offsets: Sequence[int], window: Sequence[int]) -> str:
         name = self._name(tensor)
-        descriptor = self.program.offsets[name]
+        descriptor, name = self.program.offsets[name], self._shown(name)
         rank = int(self.frame[descriptor + self.layout.TENSOR_RANK])
         extents = self.frame[descriptor + self.layout.TENSOR_EXTENTS :][:rank]
         first = rank - len(offsets)
@@ -220,6 +220,15 @@ class _Fault:
 
     def _name(self, index: int) -> str:
         return getattr(self._operand(index), "name", "?")
+
+    def _shown(self, name: str) -> str:
+        """A tensor as its author calls it: the copy of a window on a peer has the name of the window."""
+        for statement in self.program.statements:
+            if isinstance(statement, Instruction) and statement.mnemonic == "peerview":
+                view, window = statement.operands[:2]
+                if getattr(view, "name", "") == name:
+                    return getattr(window, "name", name)
+        return name
 
     def _value(self, operand: Operand) -> int:
         if isinstance(operand, int):

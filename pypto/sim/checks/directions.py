@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pypto.sim.checks import words as w
+from pypto.sim.checks.facts import instruction_facts
 from pypto.sim.checks.findings import Finding
 from pypto.sim.checks.places import location
+from pypto.sim.syntax import Instruction, TensorParameter
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch
+    from pypto.sim.tile_program import TileProgram
 
 
 def direction_findings(watch: LaunchWatch) -> Iterator[Finding]:
-    """Stores to tensors that the entry declares as inputs: the host never gets them back."""
+    """Stores to tensors that the entry, or the kernel that makes them, declares as inputs."""
+    yield from _of_the_entry(watch)
+    yield from _of_kernels(watch)
+
+
+def _of_the_entry(watch: LaunchWatch) -> Iterator[Finding]:
+    """Stores to inputs of the entry: the host never gets them back."""
     for number, written in watch.writers.items():
         memories = watch.memories[number]
         if not memories or any(memory.direction != "in" for memory in memories):
@@ -29,3 +39,35 @@ def direction_findings(watch: LaunchWatch) -> Iterator[Finding]:
         message = f"{writers} writes '{name}', which the entry declares as an input: the host never sees the new values"
         repair = f"declare '{name}' as pl.InOut[...] (pl.Out[...] if its old contents do not matter)"
         yield Finding("direction", message, name, tasks, tuple(dict.fromkeys(places[:4])), None, (), repair)
+
+
+def _of_kernels(watch: LaunchWatch) -> Iterator[Finding]:
+    """Stores of a kernel to its own inputs: tasks that use the tensor later do not wait for them."""
+    for number, written in watch.writers.items():
+        named = {memory.name for memory in watch.memories[number]}
+        for node, (program, index) in written.items():
+            kernel = watch.programs[program]
+            parameter = _input_written(kernel, index)
+            if parameter is None:
+                continue
+            task, name = watch.nodes[node].name or kernel.name, parameter.name
+            tensors = ", ".join(repr(tensor) for tensor in sorted(named))
+            given = "" if name in named else f" (here {tensors})"
+            message = (
+                f"'{task}' writes its parameter '{name}'{given}, which it declares as an input: tasks that read the "
+                "tensor later do not wait for this write"
+            )
+            repair = f"declare '{name}' as pl.Out[...], or as pl.InOut[...] if it is also read, in '{kernel.name}'"
+            place = location(kernel, index, f"'{task}' writes")
+            yield Finding("direction", message, name, (task,), (place,), None, (), repair)
+
+
+def _input_written(kernel: TileProgram, index: int) -> TensorParameter | None:
+    """The parameter of a kernel that the store ``index`` writes although it is declared as an input."""
+    if kernel.core is None or not isinstance(kernel.statements[index], Instruction):
+        return None
+    root = int(instruction_facts(kernel).words[index, w.FACT_ROOT])
+    parameter = kernel.parameters[root] if 0 <= root < len(kernel.parameters) else None
+    if isinstance(parameter, TensorParameter) and parameter.direction == "in" and not parameter.window:
+        return parameter
+    return None

@@ -58,7 +58,11 @@ def _repair(kind: str, name: str, message: str) -> str:
         return "keep offset + window inside the extent; a tail is moved with valid_shape=[...] cut at the edge (pl.min)"
     if "peer" in message:
         return "wrap the neighbour around: (rank + 1) % nranks, and (rank - 1 + nranks) % nranks on the other side"
-    return "keep the index below the extent"
+    if name == "view":
+        return "keep offset + window inside the extent, as with pl.min(offset, extent - window)"
+    if " index -" in message:
+        return "keep the index at 0 or above, as with pl.max(index, 0), and below the extent"
+    return "keep the index below the extent, as with pl.min(index, extent - 1)"
 
 
 def _waiting(failure: DeadlockError) -> Finding:

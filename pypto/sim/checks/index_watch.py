@@ -94,7 +94,8 @@ def outside_finding(program: TileProgram, number: int, task: str, what: str, ind
         f"'{name}' in '{task}' takes index {index.value} from '{what}' at [{index.row}, {index.col}]: it is outside "
         f"its extent {index.limit}, legal are 0..{index.limit - 1}"
     )
-    repair = f"bring the index into bounds first, as with pl.minimum(index, {index.limit - 1})"
+    bound = "pl.maximum(index, 0)" if index.value < 0 else f"pl.minimum(index, {index.limit - 1})"
+    repair = f"bring the index into bounds first, as with {bound}"
     return Finding(
         "bounds", message, what, (task,), (location(program, number, f"'{name}' in '{task}'"),), None, (), repair
     )

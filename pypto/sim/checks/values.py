@@ -154,12 +154,22 @@ def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     shift, size = of.address - min(m.address for m in memories), max(of.bits // 8, 1)
     low = int(origin[w.OR_LOW]) - shift
     span = low, max(int(origin[w.OR_HIGH]) - shift - 1 + size, low + size)
-    ranges = index_ranges(of, np.array([span], np.int64))
+    ranges = index_ranges(of, _still_unwritten(watch, origin, shift, span))
     message = (
         f"'{operation(program, index)}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written "
         f"({ranges_text(of, ranges)}); they reach {reached}"
     )
     return Finding("uninit", message, of.name, (task,), (place,), span, ranges, _first_write(of))
+
+
+def _still_unwritten(watch: LaunchWatch, origin: Words, shift: int, span: tuple[int, int]) -> Words:
+    """Byte runs of ``span`` that nobody had written by the end of the launch; all of it when all were written since."""
+    shadow = watch.shadows[int(origin[w.OR_ALLOCATION])]
+    if shadow is not None:
+        runs = byte_runs(shadow.read(span[0] + shift, span[1] + shift) == w.UNWRITTEN)
+        if len(runs):
+            return runs + span[0]
+    return np.array([span], np.int64)
 
 
 def _first_write(memory: Memory) -> str:

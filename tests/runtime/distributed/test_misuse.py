@@ -65,6 +65,42 @@ def test_one_rank_waits_for_a_cell_nobody_writes():
         program(x, y)
 
 
+def test_a_deadlock_tells_what_the_cells_hold_at_the_end():
+    """A rank that slept before its peers notified reports the credits that have come since."""
+
+    @pl.inline
+    def body(inp, out, data, signal):
+        me = pld.rank(pld.get_comm_ctx(data))
+        for step in pl.range(3):
+            pld.system.notify(signal, peer=1 - me, offsets=[0, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+        pld.system.wait(signal, offsets=[0, 0], expected=4, cmp=pld.WaitCmp.Ge)
+        out = pl.store(pl.load(inp, [0, 0], [1, 64]), [0, 0], out)
+
+    program, x, y = compiled(body)
+    with pytest.raises(RuntimeError, match=r"(?s)rank 0.*>= 4, holds 3.*rank 1.*>= 4, holds 3"):
+        program(x, y)
+
+
+def test_a_threshold_above_the_credits_that_are_sent_is_advised_about():
+    from pypto.runtime.rank_checks import deadlock_finding
+
+    lines = ["  wait of kernel, block 0 of 1: signal signal[0, 0] >= 4, holds 3 at k.py:7"]
+    finding = deadlock_finding(lines, ("chip",), ())
+    assert finding.suggestion.startswith("wait for the credits that are sent, 3 instead of 4")
+
+
+def test_a_window_read_outside_its_extent_on_a_peer():
+    @pl.inline
+    def body(inp, out, data, signal):
+        me = pld.rank(pld.get_comm_ctx(data))
+        tile = pld.tile.remote_load(data, peer=1 - me, offsets=[me + 1, 0], shape=[1, 64])
+        out = pl.store(tile, [0, 0], out)
+
+    program, x, y = compiled(body)
+    with pytest.raises(RuntimeError, match=r"remote load of 'data' rows [12]\.\.[23] is outside its extent 1 "):
+        program(x, y)
+
+
 def test_a_peer_outside_the_domain():
     @pl.inline
     def body(inp, out, data, signal):

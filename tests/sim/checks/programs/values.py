@@ -6,7 +6,7 @@ import torch
 
 import pypto.language as pl
 
-from .case import Case, rnd, zeros
+from .case import Case, Program, rnd, zeros
 
 M = pl.dynamic("M")
 
@@ -277,10 +277,72 @@ def histogram_fixed(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 32]
     return y
 
 
+# --- a kernel writes its input, and no later reader waits for it
+
+
+@pl.program
+class StatisticsThroughAnInput:
+    @pl.function(type=pl.FunctionType.InCore)
+    def norm(self, x: pl.Tensor[[32, 32], pl.FP32], stat: pl.Tensor[[32, 32], pl.FP32],
+             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+        t = pl.exp(pl.load(x, [0, 0], [32, 32]))
+        pl.store(t, [0, 0], stat)
+        y = pl.store(pl.neg(t), [0, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+        scratch = pl.create_tensor([32, 32], dtype=pl.FP32)
+        y = self.norm(x, scratch, y)
+        return y
+
+
+@pl.program
+class StatisticsThroughAnOutput:
+    @pl.function(type=pl.FunctionType.InCore)
+    def norm(self, x: pl.Tensor[[32, 32], pl.FP32], stat: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+        t = pl.exp(pl.load(x, [0, 0], [32, 32]))
+        stat = pl.store(t, [0, 0], stat)
+        y = pl.store(pl.neg(t), [0, 0], y)
+        return stat, y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+        scratch = pl.create_tensor([32, 32], dtype=pl.FP32)
+        scratch, y = self.norm(x, scratch, y)
+        return y
+
+
+# --- an output that is read as if it held what the host gave
+
+
+@pl.jit
+def running_total(x: pl.Tensor[[16, 32], pl.FP32], total: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+    for b in pl.spmd(2, name_hint="grow"):
+        old = pl.load(total, [b * 8, 0], [8, 32])
+        pl.store(pl.add(old, pl.load(x, [b * 8, 0], [8, 32])), [b * 8, 0], total)
+    return total
+
+
+@pl.jit
+def running_total_fixed(x: pl.Tensor[[16, 32], pl.FP32], total: pl.InOut[pl.Tensor[[16, 32], pl.FP32]]):
+    for b in pl.spmd(2, name_hint="grow"):
+        old = pl.load(total, [b * 8, 0], [8, 32])
+        pl.store(pl.add(old, pl.load(x, [b * 8, 0], [8, 32])), [b * 8, 0], total)
+    return total
+
+
 CASES = [
+    Case("statistics_through_an_input", "direction", Program(StatisticsThroughAnInput),
+         Program(StatisticsThroughAnOutput), lambda: [rnd(32, 32), zeros(32, 32)], lambda x, y: {1: -x.exp()}, "stat",
+         ("norm",), (), "pl.Out[...]", ("pl.store(t, [0, 0], stat)", "'scratch'")),
+    Case("running_total", "uninit", running_total, running_total_fixed,
+         lambda: [rnd(16, 32), rnd(16, 32, seed=1)], lambda x, total: {1: total + x}, "total", ("grow",),
+         (), "pl.InOut", ("pl.load(total",)),
     Case("gap_between_halves", "uninit", gap_between_halves, gap_between_halves_fixed,
          lambda: [rnd(32, 64), zeros(32, 64)],
-         lambda x, y: {1: 2 * torch.cat([x[:, :32].exp(), -x[:, 32:]], 1)}, "mid", ("join",), (), "init_value",
+         lambda x, y: {1: 2 * torch.cat([x[:, :32].exp(), -x[:, 32:]], 1)}, "mid", ("join",), ((0, 32), (24, 32)), "init_value",
          ("pl.load(mid",)),
     Case("one_branch_writes", "uninit", one_branch_writes, one_branch_writes_fixed,
          lambda: [rnd(16, 32), ints(*[0] * 8), zeros(16, 32)], lambda x, flag, y: {2: x}, "y", (), ((0, 16), (0, 32)),
