@@ -6,13 +6,9 @@ from .rows import Pair, Row
 from .tables import Line, table
 
 _VERSIONS = "a step of a model or a kernel of another code base, named by its commit; its program is not published"
-_SORT = "how many rows a core takes and how it merges is not described"
-_OPERATORS = "operators of other code bases; their kernels are not described"
 
 # family: column of the figure, unit, columns that name the row, reason
 _FAMILIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...], str]] = {
-    "V10": (("task_us",), "us", ("dtype", "rows", "topk"), _SORT),
-    "V13": (("tilelang_us", "ascendc_or_torch_us"), "us", ("workload", "shape"), _OPERATORS),
     "P1": (("after", "before"), "us", ("id", "workload", "metric"), _VERSIONS),
     "P2": (("after_us", "before_us"), "us", ("workload", "layers"), _VERSIONS),
     "P3": (("after_us", "before_us"), "us", ("workload", "note"), _VERSIONS),

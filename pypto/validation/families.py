@@ -48,7 +48,7 @@ def _several_chips() -> list[Row]:
 
 def parts() -> list[Part]:
     """In the order of the page. What computes values on several ranks comes last: it takes longest."""
-    from . import elsewhere, flash, matmuls, memory, operations, operators, registers, tasks
+    from . import elsewhere, flash, matmuls, memory, operations, operators, registers, rotary, selection, tasks
 
     return [
         Part("single operations", ("X1", "X2", "X3"), operations.single_operations, _nothing),
@@ -58,7 +58,9 @@ def parts() -> list[Part]:
         Part("vector functions", ("V4", "V6", "V7"), registers.rows, registers.pairs),
         Part("task graphs and signals", ("R1", "R2", "R3"), tasks.rows, tasks.pairs),
         Part("operators", ("B6",), operators.rows, _nothing),
-        Part("models and other code bases", ("V10", "V13", "P1", "P2", "P3"), elsewhere.rows, elsewhere.pairs),
+        Part("selection by sorting", ("V10",), selection.rows, _nothing),
+        Part("rotary embedding and streams", ("V13",), rotary.rows, _nothing),
+        Part("models and other code bases", ("P1", "P2", "P3"), elsewhere.rows, elsewhere.pairs),
         Part("several chips", ("C1", "C3", "C6"), _several_chips, communication_pairs),
     ]
 
