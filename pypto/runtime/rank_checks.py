@@ -51,7 +51,8 @@ class RunChecks:
     def findings(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> tuple[Finding, ...]:
         """What the ranks found each for itself, and what their logs say together; updates ``cells``."""
         from pypto.sim.checks.collectives import uneven_collectives
-        from pypto.sim.checks.ranks import RunOrder, rank_findings
+        from pypto.sim.checks.rank_order import RunOrder
+        from pypto.sim.checks.ranks import rank_findings
 
         found = [finding for answer in done.values() for finding in answer.findings]
         logs: dict[int, tuple[int, RankLog]] = {

@@ -16,7 +16,7 @@ from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.distributed import DOMAIN_SHIFT
 
 if TYPE_CHECKING:
-    from pypto.sim.checks.ranks import Event, RunOrder
+    from pypto.sim.checks.rank_order import Event, RunOrder
 
 _CALL: Final = re.compile(
     r"\.((?:allreduce|barrier|broadcast|allgather|reduce_scatter|all_to_all_v|all_to_all)\s*\(.*)$"

@@ -1,15 +1,9 @@
-"""Order between ranks: vector clocks over signals, worked out from the logs of a run after its end.
-
-What a wait proves does not depend on how the run went: a wait for a cell proves that a notify has happened only when
-the cell cannot reach the threshold without it (spec distributed 2.9, 2.10). Credits of earlier rounds, or of earlier
-runs in a window that was kept, therefore prove nothing about later ones.
-"""
+"""Races on windows between ranks, and signals used against their discipline, from the order of a run."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -19,166 +13,14 @@ from pypto.sim.checks.boxes import overlaps, shared_runs
 from pypto.sim.checks.collectives import collective_at
 from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.places import index_ranges, ranges_text
-from pypto.sim.checks.rank_log import EV_BOX, EV_KIND, EV_NODE, EV_PLACE, EV_SEAT, Place, RankLog, Window
+from pypto.sim.checks.rank_log import Place, Window
+from pypto.sim.checks.rank_order import NOTIFIES, Event, RunOrder, sets_cell
 from pypto.sim.checks.watch import Memory
 from pypto.sim.recording import Words
 
-NOTIFIES, WAITED = w.NOTIFIES, w.WAITED
 _EQUAL: Final = 0
-_SET: Final = 1
-Cell = tuple[int, int]
-"""Name of a cell (domain and byte) and the world rank that owns it."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """One event of the run; ``number`` is its position in the graph, ``thread`` what runs in program order."""
-
-    number: int
-    rank: int
-    dispatch: int
-    thread: tuple[int, int]
-    node: int
-    kind: int
-    place: Place
-    words: Words
-
-    @property
-    def cell(self) -> Cell:
-        owner = int(self.words[1]) if self.kind == NOTIFIES else self.rank
-        return int(self.words[0]), owner
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.kind & w.WRITES)
-
-
-class RunOrder:
-    """The events of one run and what happened before what, whatever the schedule."""
-
-    def __init__(
-        self,
-        logs: Mapping[int, tuple[int, RankLog]],
-        after: Mapping[int, Sequence[int]],
-        before_run: Mapping[Cell, int],
-    ):
-        self.logs, self.after, self.before_run = logs, after, before_run
-        self.events: list[Event] = []
-        self._edges: defaultdict[int, set[int]] = defaultdict(set)  # event -> events directly before it
-        self._ancestors: list[int] = []
-        self.notifies: defaultdict[Cell, list[Event]] = defaultdict(list)
-        self.waits: list[Event] = []
-        self.proofs: dict[int, set[int]] = {}
-        self._gather()
-        self._settle()
-
-    def _gather(self) -> None:
-        by_node: defaultdict[tuple[int, int], list[list[Event]]] = defaultdict(list)
-        for dispatch, (rank, log) in sorted(self.logs.items()):
-            threads: dict[tuple[int, int], list[Event]] = {}
-            for row in log.events:
-                seat = dispatch, int(row[EV_SEAT])
-                event = Event(
-                    len(self.events), rank, dispatch, seat, int(row[EV_NODE]), int(row[EV_KIND]),
-                    log.places[int(row[EV_PLACE])], row[EV_BOX:],
-                )  # fmt: skip
-                if seat in threads:
-                    self._edges[event.number].add(threads[seat][-1].number)
-                threads.setdefault(seat, []).append(event)
-                self._note(event)
-            for chain in threads.values():
-                by_node[dispatch, chain[0].node].append(chain)
-            for a, b in log.before:
-                self._join(by_node[dispatch, a], by_node[dispatch, b])
-        self._join_dispatches(by_node)
-
-    def _note(self, event: Event) -> None:
-        self.events.append(event)
-        if event.kind == NOTIFIES:
-            self.notifies[event.cell].append(event)
-        elif event.kind == WAITED:
-            self.waits.append(event)
-
-    def _join(self, first: list[list[Event]], second: list[list[Event]]) -> None:
-        for a in first:
-            for b in second:
-                self._edges[b[0].number].add(a[-1].number)
-
-    def _join_dispatches(self, by_node: Mapping[tuple[int, int], list[list[Event]]]) -> None:
-        """Dispatches of one rank run one after the other; others when the host makes them wait."""
-        chains: defaultdict[int, list[list[Event]]] = defaultdict(list)
-        for (dispatch, _), found in by_node.items():
-            chains[dispatch] += found
-        last_of_rank: dict[int, int] = {}
-        for dispatch, (rank, _) in sorted(self.logs.items()):
-            waits_for = set(self.after.get(dispatch, ()))
-            if rank in last_of_rank:
-                waits_for.add(last_of_rank[rank])
-            for other in waits_for:
-                self._join(chains[other], chains[dispatch])
-            last_of_rank[rank] = dispatch
-
-    # order
-
-    def _close(self) -> None:
-        """Ancestors of every event as bits, in an order that respects the edges."""
-        ancestors = [0] * len(self.events)
-        state = [0] * len(self.events)
-        for root in range(len(self.events)):
-            stack = [root]
-            while stack:
-                number = stack[-1]
-                if state[number] == 0:
-                    state[number] = 1
-                    stack += [other for other in self._edges[number] if state[other] == 0]
-                else:
-                    stack.pop()
-                    if state[number] == 1:
-                        state[number] = 2
-                        for other in self._edges[number]:
-                            ancestors[number] |= ancestors[other] | 1 << other
-        self._ancestors = ancestors
-
-    def reaches(self, first: Event, second: Event) -> bool:
-        return bool(self._ancestors[second.number] >> first.number & 1)
-
-    def _settle(self) -> None:
-        """Add what the waits prove until nothing new follows."""
-        while True:
-            self._close()
-            grown = False
-            for wait in self.waits:
-                proved = {n.number for n in self.notifies[wait.cell] if self._proves(wait, n)}
-                self.proofs[wait.number] = proved
-                grown = grown or not proved <= self._edges[wait.number]
-                self._edges[wait.number] |= proved
-            if not grown:
-                return
-
-    def _proves(self, wait: Event, notify: Event) -> bool:
-        """Whether the cell cannot reach what ``wait`` expects before ``notify`` has happened."""
-        if self.reaches(wait, notify):
-            return False
-        expected = int(wait.words[2])
-        value = self.before_run.get(wait.cell, 0)
-        best_set = None
-        for other in self.notifies[wait.cell]:
-            if other is notify or self.reaches(wait, other) or self.reaches(notify, other):
-                continue
-            amount = int(other.words[2])
-            if int(other.words[3]) == _SET:
-                best_set = amount if best_set is None else max(best_set, amount)
-            elif amount > 0 or self.reaches(other, wait):
-                value += amount
-        return max(value, value if best_set is None else best_set) < expected
-
-    def reachable_value(self, wait: Event) -> int:
-        """Most the cell of ``wait`` can hold while it waits."""
-        value = self.before_run.get(wait.cell, 0)
-        for other in self.notifies[wait.cell]:
-            if int(other.words[3]) != _SET and not self.reaches(wait, other):
-                value += int(other.words[2])
-        return value
+_RACES_PER_PAIR: Final = 64
+"""Races of one pair of instructions that are looked at: a loop repeats the same one."""
 
 
 def rank_findings(order: RunOrder) -> Iterator[Finding]:
@@ -195,20 +37,38 @@ def _races(order: RunOrder) -> Iterator[Finding]:
     accesses = [event for event in order.events if event.kind < NOTIFIES]
     if not accesses:
         return
-    boxes = np.stack([event.words for event in accesses])
+    boxes, unordered = np.stack([event.words for event in accesses]), _Unordered(order, accesses)
+    looked_at: Counter[tuple[Place, Place]] = Counter()
     for at, a in enumerate(accesses):
-        rest = accesses[at + 1 :]
-        if not rest:
-            return
-        hits = overlaps(boxes[at + 1 :], np.repeat(boxes[at][None], len(rest), 0))
-        for index in np.flatnonzero(hits):
-            b = rest[index]
-            if a.rank == b.rank or not (a.writes or b.writes) or a.kind & b.kind & w.ATOMIC:
-                continue
-            if _within_one_collective(a, b):
-                continue
-            if not order.reaches(a, b) and not order.reaches(b, a):
+        rest = unordered.later(at)
+        hits = overlaps(boxes[rest], np.repeat(boxes[at][None], len(rest), 0)) if len(rest) else rest
+        for index in rest[np.flatnonzero(hits)].tolist():
+            b = accesses[index]
+            pair = a.place, b.place
+            if looked_at[pair] < _RACES_PER_PAIR and not _within_one_collective(a, b):
+                looked_at[pair] += 1
                 yield _race(order, a, b)
+
+
+class _Unordered:
+    """Which accesses of other ranks conflict by their kind and are not ordered."""
+
+    def __init__(self, order: RunOrder, accesses: list[Event]) -> None:
+        numbers = np.array([event.number for event in accesses], np.int64)
+        self._rank = np.array([event.rank for event in accesses], np.int64)
+        self._kind = np.array([event.kind for event in accesses], np.int64)
+        self._chain, self._position = order.chain[numbers], order.position[numbers]
+        self._clocks = order.clocks[numbers]
+
+    def later(self, at: int) -> Words:
+        """Those behind access ``at`` in the list."""
+        rest = np.arange(at + 1, len(self._rank))
+        kinds = self._kind[rest]
+        may = (self._rank[rest] != self._rank[at]) & ((kinds | self._kind[at]) & w.WRITES != 0)
+        rest = rest[may & (kinds & self._kind[at] & w.ATOMIC == 0)]
+        before = self._clocks[rest, self._chain[at]] > self._position[at]
+        behind = self._clocks[at, self._chain[rest]] > self._position[rest]
+        return rest[~(before | behind)]
 
 
 def _within_one_collective(a: Event, b: Event) -> bool:
@@ -295,21 +155,17 @@ def _early_credit(order: RunOrder, first: Event, second: Event) -> Event | None:
     for wait in order.waits:
         if wait.rank != second.rank or not order.reaches(wait, second) or not _is_stale(order, wait):
             continue
-        for notify in order.notifies[wait.cell]:
-            meant = notify.rank == first.rank and order.reaches(first, notify)
-            if meant and notify.number not in order.proofs[wait.number] and not order.reaches(wait, notify):
-                return wait
+        if order.credits_behind(first, wait, adding_only=False):
+            return wait
     return None
 
 
 def _weak_wait(order: RunOrder, first: Event, second: Event) -> Event | None:
     """A wait before ``second`` on the cell that a notify after ``first`` adds to, satisfied by other ranks' credits."""
     for wait in order.waits:
-        if wait.rank == second.rank and order.reaches(wait, second):
-            for notify in order.notifies[wait.cell]:
-                meant = notify.rank == first.rank and order.reaches(first, notify) and int(notify.words[3]) != _SET
-                if meant and notify.number not in order.proofs[wait.number] and not order.reaches(wait, notify):
-                    return wait
+        after = wait.rank == second.rank and order.reaches(wait, second)
+        if after and order.credits_behind(first, wait, adding_only=True):
+            return wait
     return None
 
 
@@ -330,14 +186,12 @@ def _is_stale(order: RunOrder, wait: Event) -> bool:
     """Whether a wait proves nothing that the waits for its cell before it, or the run before, had not told already."""
     if order.before_run.get(wait.cell, 0) > 0:
         return True
-    earlier = [e for e in order.waits if e.cell == wait.cell and order.reaches(e, wait)]
-    known = set().union(*(order.proofs[e.number] for e in earlier))
-    return bool(earlier) and order.proofs[wait.number] <= known
+    return order.tells_nothing_new(wait)
 
 
 def _stale(order: RunOrder, what: str, wait: Event, places: tuple[Location, ...], tasks: tuple[str, ...]) -> Finding:
     expected, held = int(wait.words[2]), order.before_run.get(wait.cell, 0)
-    sets = any(int(notify.words[3]) == _SET for notify in order.notifies[wait.cell])
+    sets = any(sets_cell(notify) for notify in order.notifies[wait.cell])
     compared = "==" if int(wait.words[3]) == _EQUAL else ">="
     signal, by = wait.place.tensor, f"wait for '{wait.place.tensor}' {compared} {expected} in '{wait.place.task}'"
     reached = "" if sets else f" and reaches {order.reachable_value(wait)}"
@@ -382,9 +236,9 @@ def _discipline(order: RunOrder) -> Iterator[Finding]:
                 repair,
             )
     for notifies in order.notifies.values():
-        sets = [n for n in notifies if int(n.words[3]) == _SET]
+        sets = [n for n in notifies if sets_cell(n)]
         ranks = {n.rank for n in sets}
-        adds = [n for n in notifies if int(n.words[3]) != _SET]
+        adds = [n for n in notifies if not sets_cell(n)]
         first = notifies[0]
         if sets and adds:
             message = f"a cell of '{first.place.tensor}' is both set and added to (NotifyOp.Set and NotifyOp.AtomicAdd)"

@@ -8,7 +8,8 @@ import pytest
 from pypto.sim.checks import words as w
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.rank_log import EVENT_WORDS, Place, RankLog, Window
-from pypto.sim.checks.ranks import RunOrder, rank_findings
+from pypto.sim.checks.rank_order import RunOrder
+from pypto.sim.checks.ranks import rank_findings
 
 SIZE, STRIDE = 256, 4096
 OPERATIONS = ("store", "remote_load", "notify", "wait")
