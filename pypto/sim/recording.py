@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 Words = NDArray[np.int64]
 FORMAT: Final = 1  # of the files that Recording.save writes
 # what reading a file raises that is cut, altered or something else
-_UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE: Final = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 # kinds of task
 AIV, AIC, MIX, DUMMY = 0, 1, 2, 3
@@ -196,7 +198,7 @@ def _faults(r: Recording) -> Iterator[str]:
     }  # fmt: skip
     for name, limit in below.items():
         values = getattr(r, name)
-        if len(values) and not (0 <= values.min() and values.max() < limit):
+        if len(values) and not (values.min() >= 0 and values.max() < limit):
             yield f"{name} refers to {values.min()} to {values.max()}, there are {limit}"
     for program in r.programs:
         yield from (f"{program.name}: {fault}" for fault in _program_faults(program))
@@ -213,5 +215,5 @@ def _program_faults(p: ProgramRecord) -> Iterator[str]:
              "reads_start": len(p.reads) + 1, "writes_start": len(p.writes) + 1}  # fmt: skip
     for name, limit in below.items():
         values = getattr(p, name)
-        if len(values) and not (0 <= values.min() and values.max() < limit):
+        if len(values) and not (values.min() >= 0 and values.max() < limit):
             yield f"{name} refers to {values.min()} to {values.max()}, there are {limit}"

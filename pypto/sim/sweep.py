@@ -35,7 +35,7 @@ def sweep(
 
     if isinstance(chips, Chip) or not hasattr(recording, "time"):
         raise TypeError(
-            "sweep takes a Recording and several chips, e.g. sweep(record(compiled, args), [chip('a2a3'), chip('a5')]), "
+            "sweep takes a Recording and several chips, e.g. sweep(recording, [chip('a2a3'), chip('a5')]), "
             f"got {type(recording).__name__} and {type(chips).__name__}"
         )
     points = list(chips)

@@ -13,7 +13,7 @@ _RATES: Final = frozenset({
     "MHz", "GB/s", "B/cycle", "elements/cycle", "MAC/cycle", "instructions/cycle", "ports",
 })  # fmt: skip
 _POWERS_OF_TWO: Final = frozenset({"l2_line_bytes", "alignment", "bank_groups"})
-_LEAST: Final = {"ring_window": 2, "l2_bytes": 0, "ring_heap": 0}
+_LEAST: Final = {"ring_window": 2, "l2_bytes": 0, "ring_heap": 0, "free_cores": 0}
 _LEAST_RATE: Final = 1e-6
 _MOST_TIME, _MOST_COUNT, _MOST_RATE, _MOST_ENGINE_CORES = 1e9, 2.0**53, 1e9, 4096  # time in ps has 63 bits
 
@@ -37,7 +37,7 @@ def _range(leaf: str, unit: str) -> tuple[float, float]:
     if unit == "switch":
         return 0, 1
     if unit in ("clusters", "cores", "threads"):
-        return 1, _MOST_ENGINE_CORES
+        return _LEAST.get(leaf, 1), _MOST_ENGINE_CORES
     if unit in _COUNTS:
         return _LEAST.get(leaf, 1), _MOST_COUNT
     if unit == "MHz":
