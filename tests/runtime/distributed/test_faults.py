@@ -67,14 +67,10 @@ def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def segments() -> set[str]:
-    """Shared memory files of processes that descend from this one or are gone; other programs come and go meanwhile."""
-    found = set()
-    for name in os.listdir("/dev/shm"):
-        owner = name.split("_")[1] if name.startswith("torch_") else ""
-        if owner.isdigit() and (int(owner) == os.getpid() or not alive(int(owner))):
-            found.add(name)
-    return found
+def segments(*pids: int) -> set[str]:
+    """Shared memory files made by this process and by ``pids``; other programs come and go meanwhile."""
+    owners = {str(pid) for pid in (os.getpid(), *pids)}
+    return {name for name in os.listdir("/dev/shm") if name.startswith("torch_") and name.split("_")[1] in owners}
 
 
 def gone(pids: list[int]) -> bool:
@@ -110,7 +106,7 @@ def test_a_rank_is_killed_at_a_random_point(programs, seed):
         timer.join()
         with pytest.raises(RuntimeError, match=rf"rank {victim} of 2 on device {victim} .*killed by signal 9"):
             rt(x, y)
-    assert gone(pids) and segments() <= before
+    assert gone(pids) and segments(*pids) <= before
 
 
 def test_an_interruption_of_the_parent(program):
