@@ -74,6 +74,7 @@ def tuning_steps() -> list[Row]:
 
 
 def step_pairs() -> list[Pair]:
+    """G2 and G3: every tuning step against the one before it."""
     pairs = []
     for family in ("G2", "G3"):
         lines = table(family)
@@ -160,6 +161,7 @@ def tuning_cases() -> list[Row]:
 
 
 def case_pairs() -> list[Pair]:
+    """G8: every tuning case before and after."""
     def pair(line: Line) -> Pair:
         return Pair("G8", line["case"], float(line["before_us"]), float(line["after_us"]), *tuning_case(line["case"]))
 

@@ -155,4 +155,5 @@ def rows() -> list[Row]:
 
 
 def pairs() -> list[Pair]:
+    """V1 to V4: changes of transfers, tuning steps and bank strides, before and after."""
     return [*_copy_pairs(), *_add_pairs(), *_bank_pairs()]

@@ -16,10 +16,12 @@ Order = Callable[[list[Tile], Mapping[Tile, set[Tile]]], list[Tile]]
 
 
 def program_order(tiles: list[Tile], conflicts: Mapping[Tile, set[Tile]]) -> list[Tile]:
+    """Buffers as the program defines them."""
     return tiles
 
 
 def largest_first(tiles: list[Tile], conflicts: Mapping[Tile, set[Tile]]) -> list[Tile]:
+    """The largest buffers first; equal ones as the program defines them."""
     return sorted(tiles, key=lambda t: -t.nbytes * t.slots)
 
 

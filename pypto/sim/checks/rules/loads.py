@@ -62,6 +62,7 @@ def _box_is_defined(allocation, source, rows, row_step, cols, col_step, size):
 
 @kernel_code
 def follow_load(state, args, fact):
+    """A tile takes the codes of the window it is loaded from; outside the valid region it is padding."""
     target, tensor, lists = args[fact[w.FACT_TARGET]], args[fact[w.FACT_TENSOR]], fact[w.FACT_LISTS]
     rows, cols = valid_size(args, lists, 2), max(valid_size(args, lists, 1), 0)
     window, outers = window_size(args, lists, 2), outer_count(args, lists)

@@ -39,6 +39,7 @@ def _branch(state, instruction, code, row, col, tile, tensor, address):
 
 @kernel_code
 def follow_tensor_element(state, frame, code, pc, base):
+    """One element of a tensor is read or written by scalar code."""
     tensor = base + 8 * code[pc + 2]
     instruction, address, size = code[pc + 3], frame[op.ARGUMENTS], frame[op.ARGUMENTS + 2]
     writes = code[pc] == op.STORE_TENSOR
@@ -58,6 +59,7 @@ def follow_tensor_element(state, frame, code, pc, base):
 
 @kernel_code
 def follow_tile_element(state, frame, code, pc, base):
+    """One element of a tile is read or written by scalar code."""
     tile = base + 8 * code[pc + 2]
     row, col = frame[code[pc + 4]], frame[code[pc + 5]]
     if state[w.ASKED] & w.UNDEFINED == 0:

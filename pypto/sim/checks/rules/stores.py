@@ -84,6 +84,7 @@ def _added(state, fact, low, size, tensor):
 
 @kernel_code
 def follow_store(state, args, fact):
+    """A window of a tensor takes the codes of the tile that is stored there."""
     source, tensor, lists = args[fact[w.FACT_SOURCE]], args[fact[w.FACT_TENSOR]], fact[w.FACT_LISTS]
     dtype, allocation = load_word(tensor + 8 * layout.TENSOR_DTYPE), allocation_address(state, tensor)
     if not is_followed(allocation) or is_nibble(dtype):

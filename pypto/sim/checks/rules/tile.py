@@ -34,11 +34,13 @@ def data_of(tile):
 
 @kernel_code
 def dtype_of(tile):
+    """Code of a tile's dtype."""
     return load_word(tile + 8 * layout.TILE_DTYPE)
 
 
 @kernel_code
 def element_size(tile):
+    """Bytes of one element."""
     return element_bytes(dtype_of(tile))
 
 
@@ -50,26 +52,31 @@ def row_pitch(tile):
 
 @kernel_code
 def all_rows(tile):
+    """Rows a tile occupies."""
     return load_word(tile + 8 * layout.TILE_ROWS)
 
 
 @kernel_code
 def all_cols(tile):
+    """Columns a tile occupies."""
     return load_word(tile + 8 * layout.TILE_COLS)
 
 
 @kernel_code
 def valid_rows(tile):
+    """Rows of a tile's valid region."""
     return load_word(tile + 8 * layout.TILE_VALID_ROWS)
 
 
 @kernel_code
 def valid_cols(tile):
+    """Columns of a tile's valid region."""
     return load_word(tile + 8 * layout.TILE_VALID_COLS)
 
 
 @kernel_code
 def address_of(tile, row, col):
+    """Host address of element (row, col)."""
     return load_word(tile) + row * row_pitch(tile) + col * element_size(tile)
 
 
