@@ -152,7 +152,7 @@ def test_an_interruption_at_a_random_point(seed):
             cycle()
     assert time.monotonic() - began[0] < LIMIT_S, phases[-1]
     timer.join()
-    assert children() == before and {s for s in segments() if not s.startswith("torch_")} <= shared
+    assert children() == before and segments() <= shared
 
 
 @pl.inline
@@ -302,14 +302,13 @@ def run_parent(tmp_path, then: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
 def test_ranks_die_with_their_parent(tmp_path, sign):
-    before = {name for name in segments() if not name.startswith("torch_")}
     parent = run_parent(tmp_path, "while True: rt(x, y)")
     pids = [int(p) for p in parent.stdout.readline().split()]
     assert len(pids) == 2 and all(map(alive, pids))
     parent.send_signal(sign)
     parent.wait()
     assert gone(pids)
-    assert {name for name in segments() if not name.startswith("torch_")} == before
+    assert segments(parent.pid, *pids) == set()
 
 
 def test_a_parent_that_ends_without_closing(tmp_path):
