@@ -10,6 +10,7 @@ demo: $(READY)
 
 test: $(READY) browser
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 

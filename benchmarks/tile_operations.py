@@ -33,7 +33,7 @@ class _Tile:
         size = rows * cols * dtype.get_byte()
         raw = np.zeros(size + _ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % _ALIGNMENT
-        self.words = raw[start:start + size]
+        self.words = raw[start : start + size]
         self.tensor = torch.from_numpy(self.words).view(kind).view(rows, cols)
         self.tensor.copy_(torch.randn(rows, cols))
         self.dtype = dtype
@@ -72,8 +72,11 @@ def _elementwise(rows: int, cols: int, dtype: DataType) -> list[dict[str, Any]]:
         _pair(f"add {label}", _call("tadd", [out, a, b]), lambda: torch.add(a.tensor, b.tensor, out=out.tensor)),
         _pair(f"mul {label}", _call("tmul", [out, a, b]), lambda: torch.mul(a.tensor, b.tensor, out=out.tensor)),
         _pair(f"exp {label}", _call("texp", [out, a]), lambda: torch.exp(a.tensor, out=out.tensor)),
-        _pair(f"row_sum {label}", _call("trowsum", [column, a]),
-              lambda: torch.sum(a.tensor, 1, keepdim=True, out=column.tensor)),
+        _pair(
+            f"row_sum {label}",
+            _call("trowsum", [column, a]),
+            lambda: torch.sum(a.tensor, 1, keepdim=True, out=column.tensor),
+        ),
     ]
 
 
@@ -84,11 +87,15 @@ def _casts(rows: int, cols: int) -> list[dict[str, Any]]:
     for source, target in pairs:
         a, out = _Tile(rows, cols, source), _Tile(rows, cols, target)
         name = f"cast {source.to_string()} to {target.to_string()} {rows}x{cols}"
-        rows_out.append(_pair(name, _call("tcvt", [out, a], (rint,)),
-                              lambda a=a, out=out: out.tensor.copy_(a.tensor)))
+        rows_out.append(_pair(name, _call("tcvt", [out, a], (rint,)), lambda a=a, out=out: out.tensor.copy_(a.tensor)))
     a, out = _Tile(rows, cols, FP32), _Tile(rows, cols, INT32)
-    rows_out.append(_pair(f"cast fp32 to int32 {rows}x{cols}", _call("tcvt", [out, a], (rint,)),
-                          lambda: out.tensor.copy_(torch_round(a.tensor))))
+    rows_out.append(
+        _pair(
+            f"cast fp32 to int32 {rows}x{cols}",
+            _call("tcvt", [out, a], (rint,)),
+            lambda: out.tensor.copy_(torch_round(a.tensor)),
+        )
+    )
     return rows_out
 
 
@@ -101,8 +108,11 @@ def _products(size: int, dtype: DataType) -> dict[str, Any]:
     import torch
 
     a, b, acc, out = (_Tile(size, size, d) for d in (dtype, dtype, FP32, dtype))
-    return _pair(f"matmul {dtype.to_string()} {size}x{size}x{size}", _call("tmatmul", [acc, a, b], (0, 0)),
-                 lambda: torch.mm(a.tensor, b.tensor, out=out.tensor))
+    return _pair(
+        f"matmul {dtype.to_string()} {size}x{size}x{size}",
+        _call("tmatmul", [acc, a, b], (0, 0)),
+        lambda: torch.mm(a.tensor, b.tensor, out=out.tensor),
+    )
 
 
 def measure() -> list[dict[str, Any]]:

@@ -34,10 +34,21 @@ def _program() -> ProgramRecord:
     n = len(body)
     tiles = [[SPACES["vec"], i * _TILE_BYTES, _TILE_BYTES, 64, 64, 64, fp32, 0, 1, 0] for i in range(4)]
     return ProgramRecord(
-        "stream", AIV, mnemonics, np.array([mnemonics.index(name) for name, _ in body], np.int64),
-        np.array([pipe.get(name, PIPES["V"]) for name, _ in body], np.int64), np.full(n, fp32), np.full(n, fp32),
-        np.zeros(n, np.int64), reads_start, flat_reads, writes_start, flat_writes, np.array(tiles, np.int64),
-        [{} for _ in body])
+        "stream",
+        AIV,
+        mnemonics,
+        np.array([mnemonics.index(name) for name, _ in body], np.int64),
+        np.array([pipe.get(name, PIPES["V"]) for name, _ in body], np.int64),
+        np.full(n, fp32),
+        np.full(n, fp32),
+        np.zeros(n, np.int64),
+        reads_start,
+        flat_reads,
+        writes_start,
+        flat_writes,
+        np.array(tiles, np.int64),
+        [{} for _ in body],
+    )
 
 
 def _trace(iterations: int) -> np.ndarray:
@@ -60,11 +71,30 @@ def recording(tasks: int, iterations: int, fan_in: int = 0) -> Recording:
     one = np.ones(tasks, np.int64)
     start = np.arange(tasks, dtype=np.int64) * len(trace)
     return Recording(
-        "benchmark", "a2a3", [_program()], np.tile(trace, (tasks, 1)), [f"t{t}" for t in range(tasks)], 0 * one, one,
-        0 * one, 2 * one, 0 * one, one, one, np.cumsum([0] + [len(d) for d in deps]),
-        np.array([d for one_task in deps for d in one_task], np.int64), np.zeros(sum(map(len, deps)), np.int64),
-        np.arange(tasks + 1), 0 * one, 0 * one, 0 * one, start, start + len(trace),
-        np.array([[SUBMIT, t, 2, 0] for t in range(tasks)], np.int64), allocations=np.array([[0, 0, 1 << 26]]))
+        "benchmark",
+        "a2a3",
+        [_program()],
+        np.tile(trace, (tasks, 1)),
+        [f"t{t}" for t in range(tasks)],
+        0 * one,
+        one,
+        0 * one,
+        2 * one,
+        0 * one,
+        one,
+        one,
+        np.cumsum([0] + [len(d) for d in deps]),
+        np.array([d for one_task in deps for d in one_task], np.int64),
+        np.zeros(sum(map(len, deps)), np.int64),
+        np.arange(tasks + 1),
+        0 * one,
+        0 * one,
+        0 * one,
+        start,
+        start + len(trace),
+        np.array([[SUBMIT, t, 2, 0] for t in range(tasks)], np.int64),
+        allocations=np.array([[0, 0, 1 << 26]]),
+    )
 
 
 def _best(function: Any, repeats: int = 5) -> float:
@@ -90,12 +120,18 @@ def measure() -> list[dict[str, Any]]:
         time_recording(long, target)
 
     for what, seconds in (("timed again", again), ("timed for the first time", _best(first))):
-        rows.append({"case": f"{len(long.trace)} tile instructions, {what}", "s": seconds,
-                     "instructions/s": len(long.trace) / seconds})
+        rows.append(
+            {
+                "case": f"{len(long.trace)} tile instructions, {what}",
+                "s": seconds,
+                "instructions/s": len(long.trace) / seconds,
+            }
+        )
     graph = recording(10_000, 1, fan_in=2)
     time_recording(graph, target)
-    rows.append({"case": "10,000 tasks on 24 clusters, 4 AICPU threads",
-                 "s": _best(lambda: time_recording(graph, target))})
+    rows.append(
+        {"case": "10,000 tasks on 24 clusters, 4 AICPU threads", "s": _best(lambda: time_recording(graph, target))}
+    )
     medium = recording(550, 8, fan_in=2)
     time_recording(medium, target)
     points = [target.replace(clusters=n) for n in (6, 12, 18, 24)]

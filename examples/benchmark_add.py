@@ -1,6 +1,6 @@
 """Compile an add kernel for the a2a3 chip, run it, check it, measure it.
 
-    python examples/benchmark_add.py [--platform a2a3] [--rounds 100]
+python examples/benchmark_add.py [--platform a2a3] [--rounds 100]
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=100)
     options = parser.parse_args()
 
-    configure_log("error")          # no markers of the single launch below
+    configure_log("error")  # no markers of the single launch below
     torch.manual_seed(0)
     a, b = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)
     out = torch.zeros(ROWS, COLS)

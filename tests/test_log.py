@@ -41,6 +41,9 @@ def test_the_runtime_may_set_the_compilers_level(runtime, compiler):
 def test_the_environment_sets_the_first_level(value, level):
     done = subprocess.run(
         [sys.executable, "-c", "from pypto import log; print(log.get_log_level().name)"],
-        env={"PYPTO_LOG_LEVEL": value, "PATH": ""}, capture_output=True, text=True, check=True,
+        env={"PYPTO_LOG_LEVEL": value, "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == level

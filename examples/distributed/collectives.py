@@ -33,9 +33,7 @@ def program(name, body, in_rows, data_rows, out_rows, size=SIZE, signal_shape=(R
         return kernel(src, dst, data, signal)
 
     @pl.jit.host
-    def host(
-        x: pl.Tensor[[RANKS, in_rows, size], pl.FP32], y: pl.Out[pl.Tensor[[RANKS, out_rows, size], pl.FP32]]
-    ):
+    def host(x: pl.Tensor[[RANKS, in_rows, size], pl.FP32], y: pl.Out[pl.Tensor[[RANKS, out_rows, size], pl.FP32]]):
         data_buf = pld.alloc_window_buffer([data_rows, size], dtype=pl.FP32)
         signal_buf = pld.alloc_window_buffer(cells, dtype=pl.INT32)
         for r in pl.range(pld.world_size()):

@@ -10,9 +10,7 @@ PROMPT, LENGTH, WIDTH = 4, 8, 64
 
 
 @pl.jit.incore
-def prefill_kernel(
-    prompt: pl.Tensor[[PROMPT, WIDTH], pl.FP32], cache: pl.InOut[pl.Tensor[[LENGTH, WIDTH], pl.FP32]]
-):
+def prefill_kernel(prompt: pl.Tensor[[PROMPT, WIDTH], pl.FP32], cache: pl.InOut[pl.Tensor[[LENGTH, WIDTH], pl.FP32]]):
     cache = pl.store(pl.mul(pl.load(prompt, [0, 0], [PROMPT, WIDTH]), 0.5), [0, 0], cache)
     return cache
 

@@ -52,8 +52,8 @@ def crossed(
 def main() -> None:
     configure_log("error")
     torch.manual_seed(0)
-    x, y = shared(RANKS, SIZE, SIZE), shared(RANKS, SIZE, SIZE)     # before the worker: its ranks inherit them
-    weight = torch.randn(RANKS, SIZE, SIZE)                         # uploaded: any tensor will do
+    x, y = shared(RANKS, SIZE, SIZE), shared(RANKS, SIZE, SIZE)  # before the worker: its ranks inherit them
+    weight = torch.randn(RANKS, SIZE, SIZE)  # uploaded: any tensor will do
     for program, placement in ((straight, [0, 1]), (crossed, [1, 0])):
         compiled = program.compile(x, weight, y, config=ranks(RANKS))
         with DistributedWorker(compiled) as worker:

@@ -10,7 +10,9 @@ M, K, N = 64, 128, 64
 
 @pl.jit
 def product_and_softmax(
-    a: pl.Tensor[[M, K], pl.FP16], b: pl.Tensor[[K, N], pl.FP16], y: pl.Out[pl.Tensor[[M, N], pl.FP32]],
+    a: pl.Tensor[[M, K], pl.FP16],
+    b: pl.Tensor[[K, N], pl.FP16],
+    y: pl.Out[pl.Tensor[[M, N], pl.FP32]],
 ):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="mixed"):
         score = pl.matmul(a, b, out_dtype=pl.FP32)

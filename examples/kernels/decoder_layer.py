@@ -133,9 +133,19 @@ def arguments():
     angle = torch.arange(T)[:, None] * 10000 ** (-torch.arange(HALF) / HALF)
     pages = [torch.randn(HEADS * PAGES * PAGE, D, generator=g).bfloat16() for _ in range(2)]
     return [
-        torch.randn(T, H, generator=g).bfloat16(), torch.rand(1, H, generator=g) + 0.5, weight(H, 3 * H), angle.cos(),
-        angle.sin(), *pages, torch.tensor([[7, 2, 11]], dtype=torch.int32), torch.tensor([[41]], dtype=torch.int32),
-        weight(H, H), torch.rand(1, H, generator=g) + 0.5, weight(H, INNER), weight(H, INNER), weight(INNER, H),
+        torch.randn(T, H, generator=g).bfloat16(),
+        torch.rand(1, H, generator=g) + 0.5,
+        weight(H, 3 * H),
+        angle.cos(),
+        angle.sin(),
+        *pages,
+        torch.tensor([[7, 2, 11]], dtype=torch.int32),
+        torch.tensor([[41]], dtype=torch.int32),
+        weight(H, H),
+        torch.rand(1, H, generator=g) + 0.5,
+        weight(H, INNER),
+        weight(H, INNER),
+        weight(INNER, H),
         torch.zeros(T, H, dtype=torch.bfloat16),
     ]
 

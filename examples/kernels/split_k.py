@@ -16,7 +16,9 @@ def clear(c: pl.Out[pl.Tensor[[M, N], pl.FP32]]):
 
 @pl.jit
 def split_k(
-    a: pl.Tensor[[M, K], pl.BF16], b: pl.Tensor[[K, N], pl.BF16], c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
+    a: pl.Tensor[[M, K], pl.BF16],
+    b: pl.Tensor[[K, N], pl.BF16],
+    c: pl.Out[pl.Tensor[[M, N], pl.FP32]],
 ):
     c = clear(c)
     for k in pl.range(0, K, SLICE):

@@ -24,13 +24,17 @@ class ColumnSum:
 
     @pl.function(type=pl.FunctionType.InCore)
     def join(
-        self, parts: pl.Tensor[[LEAVES, COLS], pl.FP32], out: pl.Out[pl.Tensor[[1, COLS], pl.FP32]],
+        self,
+        parts: pl.Tensor[[LEAVES, COLS], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, COLS], pl.FP32]],
     ) -> pl.Tensor[[1, COLS], pl.FP32]:
         return pl.store(pl.col_sum(pl.load(parts, [0, 0], [LEAVES, COLS])), [0, 0], out)
 
     @pl.function(type=pl.FunctionType.Orchestration)
     def main(
-        self, x: pl.Tensor[[LEAVES * ROWS, COLS], pl.FP32], out: pl.Out[pl.Tensor[[1, COLS], pl.FP32]],
+        self,
+        x: pl.Tensor[[LEAVES * ROWS, COLS], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, COLS], pl.FP32]],
     ) -> pl.Tensor[[1, COLS], pl.FP32]:
         parts = pl.create_tensor([LEAVES, COLS], dtype=pl.FP32)
         with pl.manual_scope():

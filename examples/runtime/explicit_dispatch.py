@@ -39,7 +39,7 @@ def train(compiled, value, step, steps):
     """A training loop: one worker around it, plain calls inside find it."""
     with ChipWorker(config=CONFIG):
         for _ in range(steps):
-            value = compiled(value, step)          # return style, as the kernel declares -> pl.Tensor
+            value = compiled(value, step)  # return style, as the kernel declares -> pl.Tensor
     return value
 
 
@@ -59,7 +59,7 @@ def count_registrations(compiled, a, b, launches):
 
 
 def main() -> None:
-    configure_log("error")          # no markers of the launches below
+    configure_log("error")  # no markers of the launches below
     torch.manual_seed(0)
     a, b = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)
     compiled = ir.compile(add_kernel.lower(a, b, torch.zeros(ROWS, COLS)), platform=CONFIG.platform)

@@ -31,7 +31,7 @@ def edit(folder: Path, old: str, new: str) -> Path:
 
 
 def main() -> None:
-    configure_log("error")          # no markers of the launches below
+    configure_log("error")  # no markers of the launches below
     torch.manual_seed(0)
     a, b, out = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS), torch.zeros(ROWS, COLS)
     with tempfile.TemporaryDirectory() as name:
@@ -44,13 +44,13 @@ def main() -> None:
         torch.testing.assert_close(out, a + b, rtol=0, atol=0)
 
         edited = edit(folder, "tadd", "tsub")
-        rebuild_kernel_cpp_from_pto(folder)         # the document's two steps; content decides, so both are optional
+        rebuild_kernel_cpp_from_pto(folder)  # the document's two steps; content decides, so both are optional
         invalidate_binary_cache(folder)
         after = benchmark(ir.CompiledProgram.from_dir(folder), [a, b, out], rounds=5, warmup=1)
         torch.testing.assert_close(out, a - b, rtol=0, atol=0)
 
         out.zero_()
-        replay(folder, a, b, out, config=CONFIG)    # the same without a compiled program
+        replay(folder, a, b, out, config=CONFIG)  # the same without a compiled program
         torch.testing.assert_close(out, a - b, rtol=0, atol=0)
         print(f"add takes {before.device_us_median:.2f} us, the edited {edited.name} {after.device_us_median:.2f} us")
 

@@ -23,7 +23,7 @@ def add_kernel(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
 
 
 def main() -> None:
-    configure_log("error")          # no markers of the launches below
+    configure_log("error")  # no markers of the launches below
     torch.manual_seed(0)
     a, b = torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)
     compiled = ir.compile(add_kernel.lower(a, b, torch.zeros(ROWS, COLS)), platform=PLATFORM)

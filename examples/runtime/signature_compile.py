@@ -26,7 +26,7 @@ def scale_rows(
 
 
 def main() -> None:
-    configure_log("error")          # no markers of the launches below
+    configure_log("error")  # no markers of the launches below
     torch.manual_seed(0)
     any_times = scale_rows.compile(times=pl.RUNTIME, config=CONFIG)
     assert scale_rows.compile(times=pl.RUNTIME, config=CONFIG) is any_times, "compiled once"

@@ -211,7 +211,12 @@ def _planner(stated: Any) -> Planner:
 
 
 def _compile_chip(
-    program: ir.Program, directory: Path, platform: str, backend_type: Any, dump_passes: Any, checks: Checks,
+    program: ir.Program,
+    directory: Path,
+    platform: str,
+    backend_type: Any,
+    dump_passes: Any,
+    checks: Checks,
     planner: Planner,
 ) -> CompiledProgram:
     from pypto.ir.artifact import write_build, write_partial

@@ -267,7 +267,7 @@ class JITFunction:
             if value is inspect.Parameter.empty:
                 raise TypeError(
                     f"@pl.jit function {self.__name__!r}: scalar parameter {name!r} needs a value or "
-                        "pl.RUNTIME by keyword"
+                    "pl.RUNTIME by keyword"
                 )
             scalars[name] = value if value is lt.RUNTIME else self._number(name, value)
         return tensors, scalars

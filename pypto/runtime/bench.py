@@ -118,6 +118,10 @@ def _parse_stats_from_strace(
 ) -> BenchmarkStats:
     """Statistics of captured markers, with the names of the callables assembled in this process."""
     return BenchmarkStats.from_strace(
-        text, rounds=rounds, warmup=warmup, distributed=distributed, task_names=task_names(),
+        text,
+        rounds=rounds,
+        warmup=warmup,
+        distributed=distributed,
+        task_names=task_names(),
         simulation_wall_us=simulation_wall_us,
     )

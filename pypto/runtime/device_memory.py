@@ -47,7 +47,7 @@ def allocate(nbytes: int) -> Allocation:
     except (MemoryError, ValueError) as error:
         raise MemoryError(f"this host has no room for a device tensor of {nbytes:,} bytes") from error
     skip = -storage.ctypes.data % ALIGNMENT
-    storage[skip:skip + nbytes] = UNWRITTEN
+    storage[skip : skip + nbytes] = UNWRITTEN
     return Allocation(storage.ctypes.data + skip, nbytes, storage)
 
 

@@ -146,9 +146,7 @@ class RankClock:
     def _notify_ps(self) -> int:
         return round(self.chip.link.notify_ns.value * PS)
 
-    def _arrivals(
-        self, tasks: Sequence[ClockedTask], notify_end: Sequence[Words], begun: Sequence[int]
-    ) -> list[Words]:
+    def _arrivals(self, tasks: Sequence[ClockedTask], notify_end: Sequence[Words], begun: Sequence[int]) -> list[Words]:
         """When every wait is over, in ps from the start of its own device wall, which ``begun`` says."""
         delay = self._notify_ps
         sent: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}

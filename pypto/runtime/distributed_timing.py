@@ -92,9 +92,7 @@ class ChipTiming:
         notified, begun, over, *waits = map(tuple, times)
         return Timed(tuple(walls), notified, begun, over, tuple(cubes), *waits)
 
-    def _one(
-        self, launch: TimedLaunch, state: DeviceState, until: Words, work: Words
-    ) -> _Memory:
+    def _one(self, launch: TimedLaunch, state: DeviceState, until: Words, work: Words) -> _Memory:
         from pypto.sim.timing import time_ranks
 
         key = (launch.digest, state.digest(), until.tobytes(), work.tobytes())

@@ -101,7 +101,7 @@ def _shared_worker(platform: str, device_id: int, artifacts: Sequence[Artifact])
         try:
             needs_sdma |= _assembled(artifact.work_dir, platform).enable_sdma
         except ArtifactSetupError:
-            continue                    # reported when its turn comes
+            continue  # reported when its turn comes
     with ChipWorker(RunConfig(platform=platform, device_id=device_id), enable_sdma=needs_sdma):
         yield
 

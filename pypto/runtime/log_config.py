@@ -13,7 +13,13 @@ from typing import Final
 from pypto.log import LogLevel, set_log_level
 
 LEVELS: Final[dict[str, int]] = {
-    "debug": 10, "info": 20, "timing": 25, "warn": 30, "warning": 30, "error": 40, "null": 60,
+    "debug": 10,
+    "info": 20,
+    "timing": 25,
+    "warn": 30,
+    "warning": 30,
+    "error": 40,
+    "null": 60,
 }
 TIMING: Final = LEVELS["timing"]
 LOGGER: Final = logging.getLogger("simpler")

@@ -154,7 +154,7 @@ def write(data: bytes) -> bool:
     """
     try:
         while data:
-            data = data[os.write(STDERR, data):]
+            data = data[os.write(STDERR, data) :]
     except OSError:
         return False
     return True

@@ -150,9 +150,7 @@ class ChipMain:
             if config.any_dfx_enabled():
                 self._diagnose_values(dispatch, execution, size)
             now_ns = self.device.clock.now_ns()
-            return Done(
-                dispatch.number, finished_ns=now_ns, findings=execution.findings, rank_log=execution.rank_log
-            )
+            return Done(dispatch.number, finished_ns=now_ns, findings=execution.findings, rank_log=execution.rank_log)
         recording: Any = execution.recording
         signals = signals_of(recording, arguments)
         timed = TimedLaunch(program, recording, size, signals, log=execution.log)

@@ -14,7 +14,13 @@ from pypto.runtime.run_config import SWIMLANE_MAX_LEVEL, DfxOptions, RunConfig
 from pypto.runtime.run_config import DfxOptions as _DfxOpts
 
 __all__ = [
-    "RunConfig", "RunResult", "_DfxOpts", "_execute_on_device", "compile_program", "execute_compiled", "run",
+    "RunConfig",
+    "RunResult",
+    "_DfxOpts",
+    "_execute_on_device",
+    "compile_program",
+    "execute_compiled",
+    "run",
     "validate_persisted_outputs",
 ]
 

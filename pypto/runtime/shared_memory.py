@@ -53,7 +53,7 @@ class SharedRegion:
                 rest = [(address, skip)] if skip else []
                 if room > size + skip:
                     rest.append((address + skip + size, room - size - skip))
-                self._free[index:index + 1] = rest
+                self._free[index : index + 1] = rest
                 return address + skip
         raise MemoryError(f"no {nbytes} bytes are left of the {self.size} bytes of {self.purpose}")
 
@@ -65,7 +65,7 @@ class SharedRegion:
         self._free.insert(at, (address, size))
         for left in (at, at - 1):
             if 0 <= left < len(self._free) - 1 and sum(self._free[left]) == self._free[left + 1][0]:
-                self._free[left:left + 2] = [(self._free[left][0], self._free[left][1] + self._free[left + 1][1])]
+                self._free[left : left + 2] = [(self._free[left][0], self._free[left][1] + self._free[left + 1][1])]
 
     def _discard(self, address: int, size: int) -> None:
         first = -(-(address - self.base) // _PAGE) * _PAGE

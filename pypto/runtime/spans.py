@@ -21,7 +21,15 @@ PREWARM: Final = "chip.prewarm.build"
 
 # The order phases are written in.
 DEVICE_PHASES: Final = (
-    "preamble", "so_load", "graph_build", "config_validate", "arena_wire", "sm_reset", "post_orch", "orch", "sched",
+    "preamble",
+    "so_load",
+    "graph_build",
+    "config_validate",
+    "arena_wire",
+    "sm_reset",
+    "post_orch",
+    "orch",
+    "sched",
 )
 
 

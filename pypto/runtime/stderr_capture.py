@@ -31,7 +31,7 @@ def capture_stderr(path: str | Path) -> Iterator[None]:
         yield
     finally:
         _change_log()
-        with contextlib.suppress(OSError):      # not every target can be synced
+        with contextlib.suppress(OSError):  # not every target can be synced
             os.fsync(STDERR)
         os.dup2(saved, STDERR)
         os.close(saved)

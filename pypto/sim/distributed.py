@@ -21,13 +21,13 @@ from pypto.sim.native import load_word
 from pypto.sim.views import element_address
 
 # context record: int64 words
-CTX_RANK: Final = 0       # index of this rank in the domain
-CTX_RANKS: Final = 1      # ranks of the domain
-CTX_STRIDE: Final = 2     # bytes from one rank's window to the next one's
-CTX_BASE: Final = 3       # address of rank 0's window
-CTX_DOMAIN: Final = 4     # number of the domain among those of the run
-CTX_WORLD: Final = 5      # world ranks of the members, one word each
-MAX_RANKS: Final = 64     # of a context record (spec distributed 2.4)
+CTX_RANK: Final = 0  # index of this rank in the domain
+CTX_RANKS: Final = 1  # ranks of the domain
+CTX_STRIDE: Final = 2  # bytes from one rank's window to the next one's
+CTX_BASE: Final = 3  # address of rank 0's window
+CTX_DOMAIN: Final = 4  # number of the domain among those of the run
+CTX_WORLD: Final = 5  # world ranks of the members, one word each
+MAX_RANKS: Final = 64  # of a context record (spec distributed 2.4)
 CTX_WORDS: Final = CTX_WORLD + MAX_RANKS
 CONTEXT_SHIFT: Final = 8  # the flags word of a tensor descriptor holds the address of its context above the flags
 DOMAIN_SHIFT: Final = 44  # a cell is named by domain << DOMAIN_SHIFT | byte offset in the window

@@ -61,8 +61,9 @@ class Copies:
         """Memory whose copies are to be kept; what was known of bytes in it is forgotten."""
         inside = [r for r in self._regions if r.start < start + size and start < r.start + r.size]
         for region in inside:
-            start, size = min(start, region.start), max(start + size, region.start + region.size) - min(
-                start, region.start
+            start, size = (
+                min(start, region.start),
+                max(start + size, region.start + region.size) - min(start, region.start),
             )
             self._regions.remove(region)
         insort(self._regions, _Region(start, size))

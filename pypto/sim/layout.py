@@ -46,13 +46,21 @@ TRACE_PC: Final = 0
 TRACE_VALID_ROWS: Final = 1
 TRACE_VALID_COLS: Final = 2
 TRACE_REPORT: Final = 3
-TRACE_SCALARS: Final = 7     # scalar instructions | slot of the tile written << TRACE_SLOT_SHIFT
+TRACE_SCALARS: Final = 7  # scalar instructions | slot of the tile written << TRACE_SLOT_SHIFT
 TRACE_SLOT_SHIFT: Final = 32
 TRACE_WORDS: Final = 8
 
 # Memory spaces: text name -> code (spec language 1.4)
 SPACES: Final[dict[str, int]] = {
-    "ddr": 0, "vec": 1, "mat": 2, "left": 3, "right": 4, "acc": 5, "bias": 6, "scalarlocal": 7,
-    "leftscale": 8, "rightscale": 9,
+    "ddr": 0,
+    "vec": 1,
+    "mat": 2,
+    "left": 3,
+    "right": 4,
+    "acc": 5,
+    "bias": 6,
+    "scalarlocal": 7,
+    "leftscale": 8,
+    "rightscale": 9,
 }
 PIPES: Final[dict[str, int]] = {"MTE1": 0, "MTE2": 1, "MTE3": 2, "M": 3, "V": 4, "S": 5, "FIX": 6, "ALL": 7}

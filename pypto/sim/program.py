@@ -145,6 +145,7 @@ class LoadedProgram:
         Raises ``TypeError`` for arguments that do not fit, ``ExecutionError`` for what goes
         wrong while running, its subclass ``CheckError`` for what the checks find.
         """
+
         def run(report: Report | None = None) -> Execution:
             return self._execute(
                 args, record=record, clusters=clusters, threads=threads, platform=platform, stand_ins=stand_ins,

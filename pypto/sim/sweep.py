@@ -21,9 +21,7 @@ class Submits(Protocol):
     def submit(self, function: Any, /, *arguments: Any) -> Any: ...
 
 
-def sweep(
-    recording: Recording, chips: Iterable[Chip], executor: Executor | Submits | None = None
-) -> pandas.DataFrame:
+def sweep(recording: Recording, chips: Iterable[Chip], executor: Executor | Submits | None = None) -> pandas.DataFrame:
     """Time ``recording`` with cold caches on every chip; one row per chip, in the order given.
 
     Columns: ``chip``, the figures that differ between the chips (dotted names of ``Chip.constants()``),
@@ -63,9 +61,12 @@ def _point(recording: Recording, chip: Chip) -> dict[str, Any]:
     timeline = time_recording(recording, chip)
     critical = {f"critical.{name}": ns / 1000 for name, ns in timeline.bottlenecks.items()}
     return {
-        "chip": chip.name, "device_wall_us": timeline.device_wall_us, "effective_us": timeline.effective_us,
+        "chip": chip.name,
+        "device_wall_us": timeline.device_wall_us,
+        "effective_us": timeline.effective_us,
         "roofline_us": timeline.roofline_ns / 1000,
-        "bound": max(timeline.bottlenecks, key=lambda name: timeline.bottlenecks[name]), **critical,
+        "bound": max(timeline.bottlenecks, key=lambda name: timeline.bottlenecks[name]),
+        **critical,
     }
 
 

@@ -68,9 +68,7 @@ def _program(a: Attention) -> Any:
                     if step < steps:
                         mk = pl.load(k, [0, step * tile], [depth, tile], target_memory=pl.Mem.Mat)
                         for h in pl.unroll(2):
-                            rk = pl.tile.extract(
-                                mk, 0, h * part_keys, [depth, part_keys], target_memory=pl.Mem.Right
-                            )
+                            rk = pl.tile.extract(mk, 0, h * part_keys, [depth, part_keys], target_memory=pl.Mem.Right)
                             pl.tpush_to_aiv(pl.matmul(left, rk), split=1, id=0)
                     if step >= 2:
                         mv = pl.load(v, [(step - 2) * tile, 0], [tile, depth], target_memory=pl.Mem.Mat)
@@ -79,9 +77,7 @@ def _program(a: Attention) -> Any:
                             mp: pl.Tile[[rows, part_keys], pl.FP16, pl.Mem.Mat] = pl.tpop_from_aiv(split=1, id=1)
                             lp = pl.move(mp, target_memory=pl.Mem.Left)
                             pl.tfree_to_aiv(mp, split=1, id=1)
-                            rv = pl.tile.extract(
-                                mv, h * part_keys, 0, [part_keys, depth], target_memory=pl.Mem.Right
-                            )
+                            rv = pl.tile.extract(mv, h * part_keys, 0, [part_keys, depth], target_memory=pl.Mem.Right)
                             if h == 0:
                                 part = pl.matmul(lp, rv)
                             else:
@@ -110,11 +106,11 @@ def _program(a: Attention) -> Any:
                 for step in pl.range(steps + 2):
                     shrink = shrink1
                     if step < steps:
-                        low: pl.Tile[[half, part_keys], pl.FP32, scores[0], pl.Mem.Vec] = (
-                            pl.tpop_from_aic(split=1, id=0)
+                        low: pl.Tile[[half, part_keys], pl.FP32, scores[0], pl.Mem.Vec] = pl.tpop_from_aic(
+                            split=1, id=0
                         )
-                        high: pl.Tile[[half, part_keys], pl.FP32, scores[1], pl.Mem.Vec] = (
-                            pl.tpop_from_aic(split=1, id=0)
+                        high: pl.Tile[[half, part_keys], pl.FP32, scores[1], pl.Mem.Vec] = pl.tpop_from_aic(
+                            split=1, id=0
                         )
                         higher = pl.maximum(top, pl.maximum(pl.row_max(low, scratch), pl.row_max(high, scratch)))
                         shrink = pl.exp(pl.sub(top, higher))

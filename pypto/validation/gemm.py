@@ -103,9 +103,7 @@ def split_k_gemm(m: int, n: int, k: int, cores: int) -> Recording:
     share, step = k // cores, 256
 
     @pl.jit
-    def multiply(
-        a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.InOut[pl.Tensor[[m, n], pl.FP32]]
-    ):
+    def multiply(a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.InOut[pl.Tensor[[m, n], pl.FP32]]):
         for core in pl.spmd(cores, name_hint="multiply"):
             acc = pl.create_tile([m, n], dtype=pl.FP32, target_memory=pl.Mem.Acc)
             for k0 in pl.pipeline(0, share, step, stage=2):
@@ -172,9 +170,7 @@ def _kernel(g: Gemm) -> Any:
     product = _product(g, n)
 
     @pl.jit
-    def multiply(
-        a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.Out[pl.Tensor[[m, n], result]]
-    ):
+    def multiply(a: pl.Tensor[[m, k], pl.FP16], b: pl.Tensor[[k, n], pl.FP16], c: pl.Out[pl.Tensor[[m, n], result]]):
         c = product(a, b, c)
         return c
 

@@ -162,6 +162,7 @@ def tuning_cases() -> list[Row]:
 
 def case_pairs() -> list[Pair]:
     """G8: every tuning case before and after."""
+
     def pair(line: Line) -> Pair:
         return Pair("G8", line["case"], float(line["before_us"]), float(line["after_us"]), *tuning_case(line["case"]))
 

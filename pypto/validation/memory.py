@@ -56,7 +56,6 @@ def _copy_rows() -> list[Row]:
     return rows
 
 
-
 def _copy_pairs() -> list[Pair]:
     """What the sample advises: longer copies, whole lines, slices that fit L2, a rotated order."""
     lines = {(x["platform"], x["dst"], x["scenario"].split(" ")[0]): x for x in table("V1")}

@@ -14,8 +14,17 @@ from .rows import Row
 from .writer import Kernel, one
 
 _DTYPES = {
-    "float": "fp32", "half": "fp16", "int32_t": "int32", "int16_t": "int16", "int8_t": "int8", "int8": "int8",
-    "bfloat16": "bfloat16", "float8e4m3": "fp8e4m3fn", "float8e5m2": "fp8e5m2", "hfloat8": "hf8", "float4e1m2": "fp4",
+    "float": "fp32",
+    "half": "fp16",
+    "int32_t": "int32",
+    "int16_t": "int16",
+    "int8_t": "int8",
+    "int8": "int8",
+    "bfloat16": "bfloat16",
+    "float8e4m3": "fp8e4m3fn",
+    "float8e5m2": "fp8e5m2",
+    "hfloat8": "hf8",
+    "float4e1m2": "fp4",
     "float4e2m1": "fp4",
 }
 _SOURCES = {"tadd": 2, "tsub": 2, "tmul": 2, "tdiv": 2, "tsel": 3}
@@ -24,7 +33,9 @@ _BYTES_PER_CYCLE = 128.0
 
 
 def single_operations(
-    a2a3: Chip | None = None, a5: Chip | None = None, families: Sequence[str] = ("X1", "X2", "X3"),
+    a2a3: Chip | None = None,
+    a5: Chip | None = None,
+    families: Sequence[str] = ("X1", "X2", "X3"),
     operations: Sequence[str] = (),
 ) -> list[Row]:
     """The rows of X1, X2 (on ``a2a3``) and X3 (on ``a5``), all of them or those of some families and operations.
@@ -35,7 +46,9 @@ def single_operations(
     old, new = a2a3 or chip("a2a3"), a5 or chip("a5")
     rows = []
     for name, target, measured in (
-        ("X1", old, "measured_cyc"), ("X2", old, "expected_cyc"), ("X3", new, "measured_cyc")
+        ("X1", old, "measured_cyc"),
+        ("X2", old, "expected_cyc"),
+        ("X3", new, "measured_cyc"),
     ):
         for number, line in enumerate(_table(name) if name in families else ()):
             if operations and line["op"] not in operations:
@@ -65,8 +78,15 @@ def _row(family: str, line: dict[str, str], target: Chip, published: float, held
     simulated, reason = None, _reason(line, published)
     if not reason:
         simulated = _cycles(line, target)
-    return Row(family, f"{line['op']} {line['params']}", "cycles", published, simulated,
-               "untouched" if held_out else "fitted", reason)
+    return Row(
+        family,
+        f"{line['op']} {line['params']}",
+        "cycles",
+        published,
+        simulated,
+        "untouched" if held_out else "fitted",
+        reason,
+    )
 
 
 def _parameters(line: dict[str, str]) -> dict[str, str]:

@@ -189,7 +189,8 @@ def many_small_tasks(waves: int) -> Recording:
 
     @pl.jit
     def waves_of_tasks(
-        x: pl.Tensor[[48 * 16, 16], pl.FP16], y: pl.InOut[pl.Tensor[[48 * 16, 16], pl.FP16]],
+        x: pl.Tensor[[48 * 16, 16], pl.FP16],
+        y: pl.InOut[pl.Tensor[[48 * 16, 16], pl.FP16]],
         z: pl.InOut[pl.Tensor[[24 * 16, 16], pl.FP32]],
     ):
         for _ in pl.range(waves):

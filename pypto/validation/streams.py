@@ -63,7 +63,10 @@ def _reader(c: Copies) -> Any:
                         for t in pl.range(part * share + core, pl.min(part * share + share, tiles), cores):
                             col = t % across * cols
                             pl.load(
-                                x, [t // across * rows, col], [rows, cols], [rows, pl.min(cols, length - col)],
+                                x,
+                                [t // across * rows, col],
+                                [rows, cols],
+                                [rows, pl.min(cols, length - col)],
                                 target_memory=space,
                             )
             elif by_row:

@@ -29,8 +29,15 @@ class Kernel:
         self.known: dict[tuple[Any, ...], int] = {}
 
     def tile(
-        self, rows: int, cols: int, dtype: str = "fp32", space: str = "vec", at: int | None = None,
-        stride: int | None = None, slots: int = 1, pitch: int = 0,
+        self,
+        rows: int,
+        cols: int,
+        dtype: str = "fp32",
+        space: str = "vec",
+        at: int | None = None,
+        stride: int | None = None,
+        slots: int = 1,
+        pitch: int = 0,
     ) -> int:
         """Declare a tile; without ``at`` it follows the tiles of its space (512-byte aligned)."""
         kind = DataType.from_string(dtype)
@@ -44,11 +51,18 @@ class Kernel:
         return len(self.tiles) - 1
 
     def do(
-        self, mnemonic: str, writes: Sequence[int] = (), reads: Sequence[int] = (), valid: tuple[int,
-        int] | None = None,
-        report: tuple[int, int, int, int] = (0, 0, 0, 0), scalars: int = 0, slot: int = 0,
+        self,
+        mnemonic: str,
+        writes: Sequence[int] = (),
+        reads: Sequence[int] = (),
+        valid: tuple[int, int] | None = None,
+        report: tuple[int, int, int, int] = (0, 0, 0, 0),
+        scalars: int = 0,
+        slot: int = 0,
         dtype: DataType | None = None,
-        dtype_out: DataType | None = None, pipe: str | None = None, **attributes: int,
+        dtype_out: DataType | None = None,
+        pipe: str | None = None,
+        **attributes: int,
     ) -> Kernel:
         """Append one executed instruction. ``valid`` defaults to the shape of the first tile."""
         row = INSTRUCTIONS.get(mnemonic)
@@ -77,8 +91,15 @@ class Kernel:
         return self._copy("tstore", tile, address, **shape)
 
     def _copy(
-        self, mnemonic: str, tile: int, address: int, slot: int = 0, rows: int | None = None, cols: int | None = None,
-        pitch: int | None = None, scalars: int = 0,
+        self,
+        mnemonic: str,
+        tile: int,
+        address: int,
+        slot: int = 0,
+        rows: int | None = None,
+        cols: int | None = None,
+        pitch: int | None = None,
+        scalars: int = 0,
     ) -> Kernel:
         rows, cols = rows or self.tiles[tile][3], cols or self.tiles[tile][4]
         width = cols * self.dtypes[tile].get_byte()
@@ -90,8 +111,13 @@ class Kernel:
         """``tmatmul``, or ``tmatmul_acc`` when it is not the ``first`` of its accumulator."""
         m, k = self.tiles[left][3:5]
         n = self.tiles[right][4]
-        return self.do("tmatmul" if first else "tmatmul_acc", [acc], ([] if first else [acc]) + [left, right],
-                       report=(0, m, k, n), scalars=scalars)
+        return self.do(
+            "tmatmul" if first else "tmatmul_acc",
+            [acc],
+            ([] if first else [acc]) + [left, right],
+            report=(0, m, k, n),
+            scalars=scalars,
+        )
 
     def program(self) -> ProgramRecord:
         """The static facts of the kernel."""
@@ -112,11 +138,17 @@ class Kernel:
             writes_start.append(len(writes))
         arrays = {k: np.array(v, np.int64) for k, v in words.items()}
         return ProgramRecord(
-            self.name, self.core, mnemonics, **arrays, reads_start=np.array(reads_start), reads=np.array(reads,
-            np.int64),
-            writes_start=np.array(writes_start), writes=np.array(writes, np.int64),
+            self.name,
+            self.core,
+            mnemonics,
+            **arrays,
+            reads_start=np.array(reads_start),
+            reads=np.array(reads, np.int64),
+            writes_start=np.array(writes_start),
+            writes=np.array(writes, np.int64),
             tiles=np.array(self.tiles, np.int64).reshape(-1, 10),
-            attributes=[dict(i[6]) for i in self.instructions])
+            attributes=[dict(i[6]) for i in self.instructions],
+        )
 
 
 class Launch:
@@ -128,8 +160,16 @@ class Launch:
         self.events: list[tuple[int, ...]] = []
 
     def submit(
-        self, kernels: Any, deps: Sequence[int] = (), flags: int = 0, name: str | None = None, tensors: int = 2,
-        lookups: int = 1, scalars: int = 0, kind: int | None = None, depth: int = 1,
+        self,
+        kernels: Any,
+        deps: Sequence[int] = (),
+        flags: int = 0,
+        name: str | None = None,
+        tensors: int = 2,
+        lookups: int = 1,
+        scalars: int = 0,
+        kind: int | None = None,
+        depth: int = 1,
     ) -> int:
         """One task. ``kernels``: one kernel, a list of blocks, or a list of lists (members of each block)."""
         blocks = kernels if isinstance(kernels, list) else [kernels]
@@ -138,8 +178,19 @@ class Launch:
             first = members[0] if members else []
             kind = DUMMY if not first else (MIX if len(first) > 1 else first[0].core)
         index = len(self.tasks)
-        self.tasks.append({"members": members, "deps": list(deps), "flags": flags, "kind": kind, "tensors": tensors,
-                           "lookups": lookups, "scalars": scalars, "depth": depth, "name": name or f"task{index}"})
+        self.tasks.append(
+            {
+                "members": members,
+                "deps": list(deps),
+                "flags": flags,
+                "kind": kind,
+                "tensors": tensors,
+                "lookups": lookups,
+                "scalars": scalars,
+                "depth": depth,
+                "name": name or f"task{index}",
+            }
+        )
         self.events.append((SUBMIT, index, tensors, scalars))
         return index
 
@@ -174,16 +225,30 @@ class Launch:
             return np.array(list(values), np.int64)
 
         return Recording(
-            self.name, platform, [k.program() for k in kernels], np.array(trace, np.int64).reshape(-1, 8),
-            [t["name"] for t in self.tasks], words(t["kind"] for t in self.tasks),
-            words(max(len(t["members"]), 1) for t in self.tasks), words(t["flags"] for t in self.tasks),
-            words(t["tensors"] for t in self.tasks), words(t["scalars"] for t in self.tasks),
-            words(t["lookups"] for t in self.tasks), words(t["depth"] for t in self.tasks),
-            words(deps_start), words(d for t in self.tasks for d in t["deps"]),
+            self.name,
+            platform,
+            [k.program() for k in kernels],
+            np.array(trace, np.int64).reshape(-1, 8),
+            [t["name"] for t in self.tasks],
+            words(t["kind"] for t in self.tasks),
+            words(max(len(t["members"]), 1) for t in self.tasks),
+            words(t["flags"] for t in self.tasks),
+            words(t["tensors"] for t in self.tasks),
+            words(t["scalars"] for t in self.tasks),
+            words(t["lookups"] for t in self.tasks),
+            words(t["depth"] for t in self.tasks),
+            words(deps_start),
+            words(d for t in self.tasks for d in t["deps"]),
             words(0 for t in self.tasks for _ in t["deps"]),
-            words(sub_start), words(program), words(block), words(lane),
-            words(start), words(stop), np.array(self.events, np.int64).reshape(-1, 4),
-            allocations=np.array([[0, 0, memory]], np.int64))
+            words(sub_start),
+            words(program),
+            words(block),
+            words(lane),
+            words(start),
+            words(stop),
+            np.array(self.events, np.int64).reshape(-1, 4),
+            allocations=np.array([[0, 0, memory]], np.int64),
+        )
 
 
 def one(kernel: Kernel, **options: Any) -> Recording:

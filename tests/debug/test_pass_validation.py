@@ -39,7 +39,9 @@ def test_every_dump_is_run_and_compared(case, capsys):
     validate_pass_ir_codegen_results(folder, tensors, expected, rtol=1e-5, atol=1e-5)
     lines = capsys.readouterr().out.splitlines()
     assert [line[4:] for line in lines[::2]] == sorted(path.name for path in folder.glob("*.py"))
-    assert all(line.startswith("validate tensor: 'out', max_abs_diff: ") and "pass: True" in line for line in lines[1::2])
+    assert all(
+        line.startswith("validate tensor: 'out', max_abs_diff: ") and "pass: True" in line for line in lines[1::2]
+    )
     assert not tensors["out"].any(), "the arguments are left as they are"
 
 

@@ -70,10 +70,24 @@ def test_rows_without_a_kernel_compute_nothing():
     assert without and not without & {row.cost for row in INSTRUCTIONS.values() if row.kernel}
 
 
-@pytest.mark.parametrize(("source", "destination", "pipe"), (
-    ("ddr", "vec", "MTE2"), ("ddr", "mat", "MTE2"), ("vec", "ddr", "MTE3"), ("vec", "mat", "MTE3"), ("vec", "vec", "V"),
-    ("mat", "left", "MTE1"), ("mat", "right", "MTE1"), ("mat", "bias", "MTE1"), ("mat", "leftscale", "MTE1"),
-    ("acc", "ddr", "FIX"), ("acc", "vec", "FIX"), ("acc", "mat", "FIX"), ("mat", "ddr", "MTE3")))
+@pytest.mark.parametrize(
+    ("source", "destination", "pipe"),
+    (
+        ("ddr", "vec", "MTE2"),
+        ("ddr", "mat", "MTE2"),
+        ("vec", "ddr", "MTE3"),
+        ("vec", "mat", "MTE3"),
+        ("vec", "vec", "V"),
+        ("mat", "left", "MTE1"),
+        ("mat", "right", "MTE1"),
+        ("mat", "bias", "MTE1"),
+        ("mat", "leftscale", "MTE1"),
+        ("acc", "ddr", "FIX"),
+        ("acc", "vec", "FIX"),
+        ("acc", "mat", "FIX"),
+        ("mat", "ddr", "MTE3"),
+    ),
+)
 def test_pipes_between_memory_spaces(source, destination, pipe):
     assert pipe_of(lookup("tmov"), source, destination) == pipe
 

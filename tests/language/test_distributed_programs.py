@@ -116,25 +116,38 @@ def test_buffers_that_nobody_uses():
     failing("not consumed by any chip_orch dispatch")(undispatched)
 
 
-
-
-@pytest.mark.parametrize(("call", "kind", "text"), [
-    ("pld.world_size()", ParserSyntaxError, "only be called in HOST orchestration"),
-    ("pld.notify(signal, peer=0, offsets=[0, 0], value=1, op=pld.NotifyOp.Set)", InvalidOperationError, "write pld.system.notify"),
-    ("pld.host.notify(signal)", InvalidOperationError, "no category; legal: system, tensor, tile"),
-    ("pld.system.wait(inp, offsets=[0, 0], expected=1, cmp=pld.WaitCmp.Ge)", InvalidOperationError, "window-bound"),
-    ("pld.system.wait(data, offsets=[0, 0], expected=1, cmp=pld.WaitCmp.Ge)", InvalidOperationError, "INT32 cells"),
-    ("pld.system.wait(signal, offsets=[4, 0], expected=1, cmp=pld.WaitCmp.Ge)", InvalidOperationError, "outside the signal"),
-    ("pld.tile.remote_load(data, peer=1, offsets=[0, 32], shape=[1, 64])", InvalidOperationError, "reads past the end of dimension"),
-    ("pld.tensor.put(data, 1, inp, dst_offsets=[0, 0])", InvalidOperationError, "must be provided together"),
-    ("pld.tensor.put(data, 1, inp, pipeline=True)", InvalidOperationError, "needs chunk_rows and chunk_cols"),
-    ("pld.tensor.get(inp, 1, inp)", InvalidOperationError, "window-bound"),
-    ("pld.tensor.allreduce(data, signal, mode='star')", InvalidOperationError, "legal modes: mesh, ring"),
-    ("pld.tensor.allreduce(data, mode='ring')", InvalidOperationError, "requires an explicit signal"),
-    ("pld.tensor.broadcast(data, signal, root=-1)", InvalidOperationError, "least legal value is 0"),
-    ("pld.tensor.reduce_scatter(data, signal, op=pld.ReduceOp.Max)", InvalidOperationError, "reduce_scatter sums"),
-    ("pld.get_comm_ctx(inp)", InvalidOperationError, "window-bound"),
-])
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        ("pld.world_size()", ParserSyntaxError, "only be called in HOST orchestration"),
+        (
+            "pld.notify(signal, peer=0, offsets=[0, 0], value=1, op=pld.NotifyOp.Set)",
+            InvalidOperationError,
+            "write pld.system.notify",
+        ),
+        ("pld.host.notify(signal)", InvalidOperationError, "no category; legal: system, tensor, tile"),
+        ("pld.system.wait(inp, offsets=[0, 0], expected=1, cmp=pld.WaitCmp.Ge)", InvalidOperationError, "window-bound"),
+        ("pld.system.wait(data, offsets=[0, 0], expected=1, cmp=pld.WaitCmp.Ge)", InvalidOperationError, "INT32 cells"),
+        (
+            "pld.system.wait(signal, offsets=[4, 0], expected=1, cmp=pld.WaitCmp.Ge)",
+            InvalidOperationError,
+            "outside the signal",
+        ),
+        (
+            "pld.tile.remote_load(data, peer=1, offsets=[0, 32], shape=[1, 64])",
+            InvalidOperationError,
+            "reads past the end of dimension",
+        ),
+        ("pld.tensor.put(data, 1, inp, dst_offsets=[0, 0])", InvalidOperationError, "must be provided together"),
+        ("pld.tensor.put(data, 1, inp, pipeline=True)", InvalidOperationError, "needs chunk_rows and chunk_cols"),
+        ("pld.tensor.get(inp, 1, inp)", InvalidOperationError, "window-bound"),
+        ("pld.tensor.allreduce(data, signal, mode='star')", InvalidOperationError, "legal modes: mesh, ring"),
+        ("pld.tensor.allreduce(data, mode='ring')", InvalidOperationError, "requires an explicit signal"),
+        ("pld.tensor.broadcast(data, signal, root=-1)", InvalidOperationError, "least legal value is 0"),
+        ("pld.tensor.reduce_scatter(data, signal, op=pld.ReduceOp.Max)", InvalidOperationError, "reduce_scatter sums"),
+        ("pld.get_comm_ctx(inp)", InvalidOperationError, "window-bound"),
+    ],
+)
 def test_calls_in_a_kernel_that_make_no_sense(call, kind, text):
     source = f"""
 import pypto.language as pl
@@ -262,7 +275,9 @@ def run_host(tmp_path, **functions):
     from pypto.ir.distributed_compiled_program import DistributedConfig
 
     x, y = torch.randn(2, 1, 64), torch.zeros(2, 1, 64)
-    compiled = ir.compile(host_program(tmp_path, **functions), platform="a2a3sim", distributed_config=DistributedConfig([0, 1]))
+    compiled = ir.compile(
+        host_program(tmp_path, **functions), platform="a2a3sim", distributed_config=DistributedConfig([0, 1])
+    )
     compiled(x, y)
     return x, y
 
@@ -325,7 +340,9 @@ STALE = {
 
 @pytest.mark.parametrize("name", STALE)
 def test_a_name_after_it_went_into_an_output_slot(tmp_path, name):
-    with pytest.raises(Error, match="InOutUseDiscipline.*assign the result of that call back, or take a new view") as caught:
+    with pytest.raises(
+        Error, match="InOutUseDiscipline.*assign the result of that call back, or take a new view"
+    ) as caught:
         run_host(tmp_path, top=("HOST", STALE[name]))
     assert "hosts.py" in str(caught.value)
 
@@ -355,6 +372,8 @@ def test_results_of_kernels_called_by_the_host(tmp_path):
 
 
 def test_a_kernel_has_no_device(tmp_path):
-    with pytest.raises(ParserTypeError, match="'add_one' is a kernel and does not accept keyword argument 'device'") as caught:
+    with pytest.raises(
+        ParserTypeError, match="'add_one' is a kernel and does not accept keyword argument 'device'"
+    ) as caught:
         run_host(tmp_path, top=("HOST", "self.add_one(x[0], y[0], device=0)"))
     assert "hosts.py" in str(caught.value)

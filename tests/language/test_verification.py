@@ -193,7 +193,9 @@ ALL = DiagnosticCheckSet([])
 
 
 def warned(capfd):
-    return [line.split("[WARN] ")[1].split(" at ")[0] for line in capfd.readouterr().err.splitlines() if "[WARN]" in line]
+    return [
+        line.split("[WARN] ")[1].split(" at ")[0] for line in capfd.readouterr().err.splitlines() if "[WARN]" in line
+    ]
 
 
 def test_unread_results_of_loops_and_branches_are_found_on_request(tmp_path, capfd):

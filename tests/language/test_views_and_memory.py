@@ -25,14 +25,18 @@ ring = pl.MemRef(slots=2)
 @pl.program
 class Rotating:
     @pl.function(type=pl.FunctionType.InCore)
-    def rotate(self, src: pl.Tensor[[256, 32], pl.FP32], dst: pl.Out[pl.Tensor[[256, 32], pl.FP32]]) -> pl.Tensor[[256, 32], pl.FP32]:
+    def rotate(
+        self, src: pl.Tensor[[256, 32], pl.FP32], dst: pl.Out[pl.Tensor[[256, 32], pl.FP32]]
+    ) -> pl.Tensor[[256, 32], pl.FP32]:
         for k in pl.range(8):
             row: pl.Tile[[32, 32], pl.FP32, ring[k % 2], pl.Mem.Vec] = pl.load(src, [k * 32, 0], [32, 32])
             dst = pl.store(row, [k * 32, 0], dst)
         return dst
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, src: pl.Tensor[[256, 32], pl.FP32], dst: pl.Out[pl.Tensor[[256, 32], pl.FP32]]) -> pl.Tensor[[256, 32], pl.FP32]:
+    def main(
+        self, src: pl.Tensor[[256, 32], pl.FP32], dst: pl.Out[pl.Tensor[[256, 32], pl.FP32]]
+    ) -> pl.Tensor[[256, 32], pl.FP32]:
         dst = self.rotate(src, dst)
         return dst
 
@@ -48,7 +52,9 @@ def test_slots_of_a_declared_allocation_rotate(tmp_path):
 @pl.program
 class RotatingViews:
     @pl.function(type=pl.FunctionType.InCore)
-    def rotate(self, x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]) -> pl.Tensor[[64, 32], pl.FP32]:
+    def rotate(
+        self, x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+    ) -> pl.Tensor[[64, 32], pl.FP32]:
         for k in pl.range(2):
             small: pl.Tile[[8, 32], pl.FP32, ring[(k + 1) % 2], pl.Mem.Vec] = pl.load(x, [k * 32, 0], [8, 32])
             big: pl.Tile[[24, 32], pl.FP32, ring[k % 2], pl.Mem.Vec] = pl.load(x, [k * 32 + 8, 0], [24, 32])
@@ -61,7 +67,9 @@ class RotatingViews:
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]) -> pl.Tensor[[64, 32], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+    ) -> pl.Tensor[[64, 32], pl.FP32]:
         y = self.rotate(x, y)
         return y
 
@@ -153,7 +161,11 @@ def add_one(x: pl.Tensor, y: pl.Out[pl.Tensor]):
 
 
 @pl.jit
-def views(x: pl.Tensor[[4, 16, 32], pl.FP32], y: pl.Out[pl.Tensor[[4, 16, 32], pl.FP32]], z: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+def views(
+    x: pl.Tensor[[4, 16, 32], pl.FP32],
+    y: pl.Out[pl.Tensor[[4, 16, 32], pl.FP32]],
+    z: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+):
     for i in pl.range(3):
         one = y[i]
         one = add_one(x[i], one)
@@ -256,13 +268,17 @@ class Pair:
         return y
 
     @pl.function(type=pl.FunctionType.Group)
-    def pair(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def pair(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         self.multiply(a, b)
         y = self.finish(y)
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         y = self.pair(a, b, y)
         return y
 
@@ -273,7 +289,9 @@ def test_a_group_written_by_hand():
 
 
 @pl.jit
-def clustered(a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def clustered(
+    a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
     with pl.cluster(name_hint="together"):
         with pl.at(level=pl.Level.CORE_GROUP):
             s = pl.matmul(a, b, out_dtype=pl.FP32)
@@ -294,14 +312,18 @@ def test_a_cluster_of_scopes_is_one_task():
 @pl.program
 class SpmdSubmit:
     @pl.function(type=pl.FunctionType.InCore)
-    def block(self, x: pl.Tensor[[128, 16], pl.FP32], y: pl.Out[pl.Tensor[[128, 16], pl.FP32]]) -> pl.Tensor[[128, 16], pl.FP32]:
+    def block(
+        self, x: pl.Tensor[[128, 16], pl.FP32], y: pl.Out[pl.Tensor[[128, 16], pl.FP32]]
+    ) -> pl.Tensor[[128, 16], pl.FP32]:
         b = pl.get_block_idx()
         n = pl.get_block_num()
         t = pl.load(x, [b * 16, 0], [16, 16])
         return pl.store(pl.mul(t, pl.cast(n, pl.FP32)), [b * 16, 0], y)
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[128, 16], pl.FP32], y: pl.Out[pl.Tensor[[128, 16], pl.FP32]]) -> pl.Tensor[[128, 16], pl.FP32]:
+    def main(
+        self, x: pl.Tensor[[128, 16], pl.FP32], y: pl.Out[pl.Tensor[[128, 16], pl.FP32]]
+    ) -> pl.Tensor[[128, 16], pl.FP32]:
         mid, first = pl.spmd_submit(self.block, x, core_num=8, allow_early_resolve=True)
         y, _ = pl.spmd_submit(self.block, mid, y, core_num=8, deps=[first], sync_start=True)
         return y
@@ -313,7 +335,9 @@ def test_spmd_submit_with_an_output_left_to_the_runtime():
 
 
 @pl.jit
-def branches(x: pl.Tensor[[16, 16], pl.FP32], flag: pl.Tensor[[1, 1], pl.INT32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+def branches(
+    x: pl.Tensor[[16, 16], pl.FP32], flag: pl.Tensor[[1, 1], pl.INT32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]
+):
     n = pl.read(flag, [0, 0])
     if n > 0 and n < 10:
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -353,6 +377,7 @@ def test_same_bits_on_every_platform():
     x = rnd(64, 64)
     results = []
     for platform in ("a2a3", "a2a3sim", "a5", "a5sim"):
+
         @pl.jit
         def k(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
             for r in pl.parallel(0, 64, 16):

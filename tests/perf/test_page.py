@@ -130,7 +130,7 @@ def test_bounds_per_resource_are_shown_against_the_launch(run: Path) -> None:
     (run / "roofline.json").write_text(json.dumps(bounds))
     page = page_of(find_run_files(run), RunOptions())
     assert "GM-&gt;UB alone needs 7.5 us of the 10.0 us that the launch took (75.0%)" in page
-    assert "roofline-chart\"" not in page.split("<script")[0]
+    assert 'roofline-chart"' not in page.split("<script")[0]
     (run / "roofline.json").write_text(json.dumps(ROOFLINE | bounds))
     both = page_of(find_run_files(run), RunOptions())
     assert "GM-&gt;UB alone needs" in both

@@ -84,9 +84,7 @@ class Compiled:
         return dispatch(self, args, config)
 
 
-def write_add(
-    folder: Path, *, name="add", operation="tadd", row=0, rows=ROWS, summed=ROWS, direction="out"
-) -> Path:
+def write_add(folder: Path, *, name="add", operation="tadd", row=0, rows=ROWS, summed=ROWS, direction="out") -> Path:
     """``out[:summed] = a[row : row + summed] OPERATION b[:summed]``, all of ``rows`` x 256 fp32."""
     words = {"name": name, "operation": operation, "row": row, "rows": rows, "summed": summed, "direction": direction}
     words["code"] = {"out": 3, "inout": 4}[direction]

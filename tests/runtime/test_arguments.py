@@ -70,7 +70,9 @@ def test_a_wrong_count_lists_the_parameters(count):
 
 
 def test_without_a_return_value_every_tensor_is_needed():
-    with pytest.raises(TypeError, match="expects 3 arguments, got 2.*left out when the source declares its results with ->"):
+    with pytest.raises(
+        TypeError, match="expects 3 arguments, got 2.*left out when the source declares its results with ->"
+    ):
         Signature(Program(ADD_PARAMETERS, has_return=False)).bind((torch.ones(4, 8), 1))
 
 

@@ -68,9 +68,13 @@ def test_indexing_a_stack_gives_whole_shards():
     assert stack.shape == (2, 2, 3) and stack.dtype is torch.float32
     assert stack[1] is stack[1, ...] is stack[1, :, :] is stack.shards[1]
     for index, error, words in (
-        (2, IndexError, "out of range"), (-1, IndexError, "out of range"), (True, TypeError, "leading index"),
-        (slice(0, 1), TypeError, "leading index"), ((0, ..., ...), IndexError, "at most one Ellipsis"),
-        ((0, slice(0, 1)), ValueError, "whole-shard"), ((0, 0), ValueError, "whole-shard"),
+        (2, IndexError, "out of range"),
+        (-1, IndexError, "out of range"),
+        (True, TypeError, "leading index"),
+        (slice(0, 1), TypeError, "leading index"),
+        ((0, ..., ...), IndexError, "at most one Ellipsis"),
+        ((0, slice(0, 1)), ValueError, "whole-shard"),
+        ((0, 0), ValueError, "whole-shard"),
         ((0, slice(None), slice(None), slice(None)), IndexError, "too many"),
     ):
         with pytest.raises(error, match=words):

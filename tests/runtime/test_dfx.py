@@ -12,7 +12,15 @@ from pypto.perf.task_graph import read_kernel_names, read_task_graph
 from pypto.runtime import ChipWorker, RunConfig
 from pypto.runtime.device_runner import execute_on_device
 
-SAMPLE_PHASE = {"kind", "start_cycles", "end_cycles", "loop_iter", "tasks_processed", "shared_at_start", "shared_at_end"}
+SAMPLE_PHASE = {
+    "kind",
+    "start_cycles",
+    "end_cycles",
+    "loop_iter",
+    "tasks_processed",
+    "shared_at_start",
+    "shared_at_end",
+}
 
 
 @pl.jit.incore
@@ -125,8 +133,14 @@ def test_diagnostics_go_where_the_caller_says(tmp_path, capsys):
     compiled, _ = launched(tmp_path / "build")
     x, y = torch.randn(64, 64), torch.zeros(64, 64)
     execute_on_device(
-        compiled.chip_callable, [x, y], "a2a3", compiled.runtime_name, 0,
-        output_prefix=tmp_path / "here", enable_dep_gen=True, enable_pmu=2,
+        compiled.chip_callable,
+        [x, y],
+        "a2a3",
+        compiled.runtime_name,
+        0,
+        output_prefix=tmp_path / "here",
+        enable_dep_gen=True,
+        enable_pmu=2,
     )
     assert (tmp_path / "here" / "deps.json").is_file()
     text = capsys.readouterr().out

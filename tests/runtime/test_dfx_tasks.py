@@ -88,8 +88,12 @@ def manifest(folder):
 def test_a_full_dump_has_the_keys_and_types_of_a_real_one(tmp_path):
     folder = launched(tmp_path, enable_dump_args=2)[2]
     ours, theirs = manifest(folder), json.loads((SAMPLES / "args_dump.json").read_text())
-    assert kinds({k: v for k, v in ours.items() if k != "args"}) == kinds({k: v for k, v in theirs.items() if k != "args"})
-    known = {tuple(e): {k: v for k, v in kinds(e).items() if k not in ("shape", "strides", "value")} for e in theirs["args"]}
+    assert kinds({k: v for k, v in ours.items() if k != "args"}) == kinds(
+        {k: v for k, v in theirs.items() if k != "args"}
+    )
+    known = {
+        tuple(e): {k: v for k, v in kinds(e).items() if k not in ("shape", "strides", "value")} for e in theirs["args"]
+    }
     for entry in ours["args"]:
         assert {k: v for k, v in kinds(entry).items() if k not in ("shape", "strides", "value")} == known[tuple(entry)]
     stages = [entry["stage"] for entry in ours["args"]]
@@ -172,7 +176,13 @@ def test_a_hybrid_dump_tells_of_every_task_and_keeps_marked_bytes(tmp_path, func
 
 
 def test_numbers_that_json_has_not():
-    assert [_json_number(v) for v in (float("nan"), float("inf"), float("-inf"), 2, True)] == [None, "$Inf", "-$Inf", 2, True]
+    assert [_json_number(v) for v in (float("nan"), float("inf"), float("-inf"), 2, True)] == [
+        None,
+        "$Inf",
+        "-$Inf",
+        2,
+        True,
+    ]
 
 
 # --- task graph -------------------------------------------------------------------------------------------------------
@@ -196,7 +206,8 @@ def test_the_graph_names_arguments_and_tensors(tmp_path):
     assert set(chain) == {row["tensor_id"] for row in ours["tensors"]}
     edges = ours["edges"]
     assert [(e["source"], e["arg"], e["overlap"], e["tensor_id"]) for e in edges] == [
-        ("tensormap", 0, "covered", chain[2]), ("tensormap", 0, "covered", chain[4]),
+        ("tensormap", 0, "covered", chain[2]),
+        ("tensormap", 0, "covered", chain[4]),
     ]
 
 
@@ -244,7 +255,9 @@ def test_cache_counters_split_the_lines_of_a_task(tmp_path):
     assert int(by_task["0x0000000100000000"]["r0_read_cache_hit"]) == lines, "what a task wrote is in L2"
 
 
-@pytest.mark.parametrize(("asked", "override", "event"), [(1, None, "1"), (99, None, "2"), (2, "8", "8"), (8, "77", "2")])
+@pytest.mark.parametrize(
+    ("asked", "override", "event"), [(1, None, "1"), (99, None, "2"), (2, "8", "8"), (8, "77", "2")]
+)
 def test_the_group_of_counters(tmp_path, monkeypatch, capsys, asked, override, event):
     monkeypatch.delenv("SIMPLER_PMU_EVENT_TYPE", raising=False)
     if override is not None:
@@ -278,7 +291,10 @@ def test_scopes_have_the_keys_and_types_of_a_real_file(tmp_path):
 def test_scopes_hold_what_was_submitted_in_them(tmp_path):
     _, begin, opened, closed, end = scopes_of(launched(tmp_path, enable_scope_stats=True)[2])
     assert [(e["phase"], e["depth"], e["ring"]) for e in (begin, opened, closed, end)] == [
-        ("begin", 0, 0), ("begin", 1, 1), ("end", 1, 1), ("end", 0, 0),
+        ("begin", 0, 0),
+        ("begin", 1, 1),
+        ("end", 1, 1),
+        ("end", 0, 0),
     ]
     assert begin["site"] == end["site"] == "(unknown):0"
     text = Path(__file__).read_text().splitlines()

@@ -45,7 +45,7 @@ def test_a_refused_call_touches_nothing(add, tensors, spoil, error):
 
 def test_a_failed_launch_leaves_the_callers_tensors_alone(tmp_path, tensors):
     a, b, out = tensors
-    outside = add_program(tmp_path, row=8)          # reads rows 8 to 39 of 32
+    outside = add_program(tmp_path, row=8)  # reads rows 8 to 39 of 32
     before = [t.clone() for t in tensors]
     for _ in range(2):
         with pytest.raises(OutOfBoundsError, match="'a'"):
@@ -154,7 +154,9 @@ def test_arguments_and_options_for_callers_below(add, tensors):
         packed, checked, returns = build_orch_args(add, (a, resident, out), worker)
         assert not returns and checked == [a, resident, out]
         assert [(p.name, p.address, p.resident) for p in packed] == [
-            ("a", a.data_ptr(), False), ("b", resident.data_ptr, True), ("out", out.data_ptr(), False),
+            ("a", a.data_ptr(), False),
+            ("b", resident.data_ptr, True),
+            ("out", out.data_ptr(), False),
         ]
         assert build_orch_args(add, (a, b), worker)[2]
         with pytest.raises(ValueError, match="not a live allocation owned by this ChipWorker"):
@@ -183,7 +185,9 @@ def test_with_the_check_of_placement_a_nested_worker_is_a_second_chip(add, tenso
     config = RunConfig(platform="a2a3sim", checks=checks)
     with ChipWorker(config) as first, ChipWorker(config) as second:
         resident = first.alloc_tensor((ROWS, COLS), torch.float32, init=b)
-        with pytest.raises(PlacementError, match="it lives on ChipWorker .* and ChipWorker .* runs the program") as caught:
+        with pytest.raises(
+            PlacementError, match="it lives on ChipWorker .* and ChipWorker .* runs the program"
+        ) as caught:
             second.run(add, a, resident, out)
         [finding] = caught.value.findings
         assert (finding.kind, finding.tensor) == ("placement", "b")

@@ -112,7 +112,8 @@ def test_persisted_outputs(tmp_path):
         (None, torch.zeros(2, 2)),
         (3, torch.full((2, 2), 3.0)),
         (torch.ones(2, 2, dtype=torch.int32), torch.ones(2, 2)),
-        (torch.ones, torch.ones(2, 2)), (lambda: [[1, 2], [3, 4]], torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
+        (torch.ones, torch.ones(2, 2)),
+        (lambda: [[1, 2], [3, 4]], torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
     ],
 )
 def test_initial_values(value, want):
@@ -129,7 +130,8 @@ def test_refused_specs():
 @pytest.mark.parametrize(
     "result, text",
     [
-        (RunResult(True, "add", execution_time=1.234), "PASS: add (1.23s)"), (RunResult(True), "PASS"),
+        (RunResult(True, "add", execution_time=1.234), "PASS: add (1.23s)"),
+        (RunResult(True), "PASS"),
         (RunResult(False, "add", "boom"), "FAIL: add - boom"),
         (RunResult(False, error="boom", execution_time=2.0), "FAIL: boom (2.00s)"),
     ],

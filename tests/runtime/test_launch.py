@@ -44,8 +44,16 @@ def test_the_records_of_a_clocked_launch(clocked_add, tensors, capfd):
     names = [name for _, name, _, _ in spans(lines)]
     phases = [n for n in names if n.startswith(DEVICE_WALL + ".")]
     assert names == [
-        "chip.prewarm.build", "chip.run.bind.args", "chip.run.bind.prebuilt", "chip.run.bind", "chip.run.runner_run",
-        "chip.run.validate", DEVICE_WALL, *phases, "chip.run.claim_release", "chip.run",
+        "chip.prewarm.build",
+        "chip.run.bind.args",
+        "chip.run.bind.prebuilt",
+        "chip.run.bind",
+        "chip.run.runner_run",
+        "chip.run.validate",
+        DEVICE_WALL,
+        *phases,
+        "chip.run.claim_release",
+        "chip.run",
     ]
     assert {f"{DEVICE_WALL}.{p}" for p in ("preamble", "graph_build", "orch", "sched", "post_orch")} <= set(phases)
     assert all(depth == name.count(".") - 1 for depth, name, _, _ in spans(lines)[1:])
@@ -74,8 +82,13 @@ def test_a_values_only_launch_has_no_device_spans(add, tensors, capfd):
     with markers_of(capfd, RunConfig()) as (worker, lines):
         worker.run(add, *tensors)
     assert [name for _, name, _, _ in spans(lines)] == [
-        "chip.prewarm.build", "chip.run.bind.args", "chip.run.bind.prebuilt", "chip.run.bind", "chip.run.runner_run",
-        "chip.run.validate", "chip.run",
+        "chip.prewarm.build",
+        "chip.run.bind.args",
+        "chip.run.bind.prebuilt",
+        "chip.run.bind",
+        "chip.run.runner_run",
+        "chip.run.validate",
+        "chip.run",
     ]
     assert all("hid=0 " in line for line in lines[1:]) and "clk=dev" not in "".join(lines)
 
@@ -84,7 +97,7 @@ def test_a_values_only_launch_has_no_device_spans(add, tensors, capfd):
 def test_a_higher_threshold_hides_the_records(clocked_add, tensors, capfd, level):
     configure_log(level)
     with ChipWorker(CLOCKED) as worker:
-        configure_log("timing")                 # too late for this worker
+        configure_log("timing")  # too late for this worker
         worker.run(clocked_add, *tensors)
     assert capfd.readouterr().err == ""
 

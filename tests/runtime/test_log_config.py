@@ -42,6 +42,9 @@ def test_zero_inherits_the_root_level():
 def test_the_environment_sets_the_level_at_import(value, level):
     done = subprocess.run(
         [sys.executable, "-c", "from pypto.runtime import log_level; print(log_level())"],
-        env={"PYPTO_RUNTIME_LOG": value, "PATH": ""}, capture_output=True, text=True, check=True,
+        env={"PYPTO_RUNTIME_LOG": value, "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == str(level)

@@ -106,6 +106,9 @@ def test_phases_without_duration_are_left_out_and_slots_come_last():
     log = SpanLog(ModelledClock(0))
     log.device_spans(90, {"orch": (4, 10), "preamble": (0, 4), "so_load": (4, 0)}, {3: (5, 6)})
     assert [(s.name.removeprefix(DEVICE_WALL), s.start_ns, s.duration_ns) for s in log.spans] == [
-        ("", 0, 90), (".preamble", 0, 4), (".orch", 4, 10), (".task_slot_3", 5, 6),
+        ("", 0, 90),
+        (".preamble", 0, 4),
+        (".orch", 4, 10),
+        (".task_slot_3", 5, 6),
     ]
     assert depth_of(PREWARM) == 0 and depth_of(DEVICE_WALL + ".orch") == 3

@@ -99,8 +99,11 @@ def test_the_generated_script_runs(folder):
 
 def test_inline_inputs_of_every_kind(tmp_path, monkeypatch):
     parameters = [
-        Parameter("x", "In", "tensor", (-1, 8), FP16), Parameter("mask", "In", "tensor", (4,), BOOL),
-        Parameter("q", "InOut", "tensor", (4, 4), INT8), SCALAR, Parameter("y", "Out", "tensor", (2, 8), FP16),
+        Parameter("x", "In", "tensor", (-1, 8), FP16),
+        Parameter("mask", "In", "tensor", (4,), BOOL),
+        Parameter("q", "InOut", "tensor", (4, 4), INT8),
+        SCALAR,
+        Parameter("y", "Out", "tensor", (2, 8), FP16),
     ]
     lines = write_run_script(tmp_path, parameters).read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if "return [" in line)

@@ -146,11 +146,14 @@ def test_refused_pointers(worker):
     other.close()
 
 
-@pytest.mark.parametrize("host, error, words", [
-    (0, ValueError, "host address must be positive, got 0"),
-    (None, TypeError, "host address must be an int, got NoneType"),
-    (torch.zeros(8), TypeError, "got Tensor; a tensor has its address in data_ptr"),
-])
+@pytest.mark.parametrize(
+    "host, error, words",
+    [
+        (0, ValueError, "host address must be positive, got 0"),
+        (None, TypeError, "host address must be an int, got NoneType"),
+        (torch.zeros(8), TypeError, "got Tensor; a tensor has its address in data_ptr"),
+    ],
+)
 def test_refused_host_addresses(worker, host, error, words):
     pointer = worker.malloc(8)
     for transfer in (lambda: worker.copy_from(host, pointer, 8), lambda: worker.copy_to(pointer, host, 8)):
@@ -243,8 +246,10 @@ def test_only_live_tensors_of_the_worker_can_be_launched(add, tensors, worker):
     small = worker.alloc_tensor((4,), torch.float32)
     grown = DeviceTensor(small.data_ptr, (ROWS, COLS), torch.float32, buffer=small.buffer)
     for refused, words in (
-        (foreign, "not a live allocation owned by this ChipWorker"), (freed, "not a live allocation"),
-        (raw, "raw-pointer DeviceTensor"), (grown, "more than the 16 bytes of its allocation"),
+        (foreign, "not a live allocation owned by this ChipWorker"),
+        (freed, "not a live allocation"),
+        (raw, "raw-pointer DeviceTensor"),
+        (grown, "more than the 16 bytes of its allocation"),
     ):
         with pytest.raises(ValueError, match=f"At position 1: 'b'.*{words}"):
             worker.run(add, a, refused, out)

@@ -59,8 +59,9 @@ def wide_softmax(x: pl.Tensor[[512, 1024], pl.FP32], y: pl.Out[pl.Tensor[[512, 1
 
 
 @pl.jit
-def tiled_product(a: pl.Tensor[[256, 512], pl.FP16], b: pl.Tensor[[512, 256], pl.FP16],
-                  c: pl.Out[pl.Tensor[[256, 256], pl.FP32]]):
+def tiled_product(
+    a: pl.Tensor[[256, 512], pl.FP16], b: pl.Tensor[[512, 256], pl.FP16], c: pl.Out[pl.Tensor[[256, 256], pl.FP32]]
+):
     for i in pl.parallel(0, 256, 128):
         for j in pl.parallel(0, 256, 128):
             with pl.at(level=pl.Level.CORE_GROUP, name_hint="tile"):
@@ -72,8 +73,9 @@ def tiled_product(a: pl.Tensor[[256, 512], pl.FP16], b: pl.Tensor[[512, 256], pl
 
 
 @pl.jit
-def handed_over(a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-                y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def handed_over(
+    a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="mixed"):
         s = pl.matmul(a[:, :], b[:, :])
         s = pl.mul(s, 0.125)

@@ -151,7 +151,12 @@ def test_not_a_number_is_an_operand():
         ("kernels @a aiv {\n}", 1, 1, "expected 'kernel', 'orchestration' or 'group', found 'kernels'"),
         ("", 1, 1, "expected 'kernel', 'orchestration' or 'group', found end of the file"),
         ("group @g { }", 1, 10, "group @g has no member"),
-        ("kernel @a aiv {\n  smov.int64 %x, 18446744073709551616\n}", 2, 18, "18446744073709551616 does not fit 64 bits"),
+        (
+            "kernel @a aiv {\n  smov.int64 %x, 18446744073709551616\n}",
+            2,
+            18,
+            "18446744073709551616 does not fit 64 bits",
+        ),
         ("kernel @a aiv {\n  tile %t : vec<99999999999999999999x4xfp32> at 0\n}", 2, 17, "does not fit 64 bits"),
         ("kernel @a aiv {\n  tile %t : vec<9223372036854775807x4xfp32> at 0\n}", 3, 1, "beyond every on-chip memory"),
         ("kernel @a aiv {\n  tensor %t : 9 x fp32\n}", 3, 1, "tensor %t has rank 9; legal ranks are 1 to 8"),

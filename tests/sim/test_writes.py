@@ -24,8 +24,11 @@ HEAD = """orchestration @main {{
         ("reshape %w, %v, [8, 4]  view %v, %a, [0, 0], [4, 8], []  submit %t, @k, [%w], [], [5]", {"a"}),
         ("for %i = 0 to 4 { if %n { submit %t, @k, [%a], [], [3] } else { sstore %b, [0, 0], %n } }", {"a", "b"}),
         ("alloc %v, [8, 8] {dtype = fp32}  submit %t, @k, [%a, %v], [], [1, 2]", set()),
-        ("if %n { view %v, %a, [0, 0], [8, 8], [] } else { view %v, %b, [0, 0], [8, 8], [] } "
-         "submit %t, @k, [%v], [], [4]", {"a", "b"}),
+        (
+            "if %n { view %v, %a, [0, 0], [8, 8], [] } else { view %v, %b, [0, 0], [8, 8], [] } "
+            "submit %t, @k, [%v], [], [4]",
+            {"a", "b"},
+        ),
     ],
 )
 def test_written_parameters(body, written):

@@ -31,7 +31,9 @@ def test_a_group_of_families_is_as_close_as_asked_for(group):
 
 @pytest.mark.parametrize("families", [("G1", "G2", "G3", "G8"), ("A1", "A2", "A4")])
 def test_rows_that_nobody_fitted_are_as_close(families):
-    errors = [row.error for row in rows() if row.family in families and row.use == "untouched" and row.error is not None]
+    errors = [
+        row.error for row in rows() if row.family in families and row.use == "untouched" and row.error is not None
+    ]
     assert sum(errors) / len(errors) <= 0.20
 
 

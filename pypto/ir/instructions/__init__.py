@@ -26,8 +26,23 @@ from . import (
 from .table import Attribute, Instruction, Operand, UnknownInstruction, collect, find
 
 _FAMILIES = (
-    movement, elementwise, scalar_operand, unary, compare, bitwise, partial, expand, reduction, cast, matmul, transform,
-    gather, sort, creation, crosscore, distributed,
+    movement,
+    elementwise,
+    scalar_operand,
+    unary,
+    compare,
+    bitwise,
+    partial,
+    expand,
+    reduction,
+    cast,
+    matmul,
+    transform,
+    gather,
+    sort,
+    creation,
+    crosscore,
+    distributed,
 )
 
 INSTRUCTIONS: Final[dict[str, Instruction]] = collect(family.ROWS for family in _FAMILIES)

@@ -10,8 +10,17 @@ def _both(name: str, variant: str, summary: str) -> tuple[Instruction, Instructi
     single = (destination(), *tiles("a"), scalar("s", like="a"))
     return (
         Instruction(f"t{name}", pair, (), "elementwise.bitwise", variant, "V", "vector2", 0, f"dst = {summary}"),
-        Instruction(f"t{name}s", single, (), "elementwise.bitwise_scalar", variant, "V", "vector1s", 0,
-                    f"dst = {summary} with the scalar s as b"),
+        Instruction(
+            f"t{name}s",
+            single,
+            (),
+            "elementwise.bitwise_scalar",
+            variant,
+            "V",
+            "vector1s",
+            0,
+            f"dst = {summary} with the scalar s as b",
+        ),
     )
 
 

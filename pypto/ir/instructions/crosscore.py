@@ -15,8 +15,9 @@ _SLOTS = Attribute("slots", "int", default=0)
 _PIPE = Attribute("pipe", PIPES)
 
 
-def _row(mnemonic: str, operands: tuple[Operand, ...], attributes: tuple[Attribute, ...], pipe: str, cost: str,
-         summary: str) -> Instruction:
+def _row(
+    mnemonic: str, operands: tuple[Operand, ...], attributes: tuple[Attribute, ...], pipe: str, cost: str, summary: str
+) -> Instruction:
     work = 0 if operands and operands[0].kind == "tile" else -1
     return Instruction(mnemonic, operands, attributes, "", "", pipe, cost, work, summary)
 
@@ -28,13 +29,31 @@ ROWS = (
     _row("tpop_from_aiv", (destination(),), (_SPLIT, _ID), "MTE2", "pop", "receive a tile from the vector lanes"),
     _row("tfree_to_aic", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the cube"),
     _row("tfree_to_aiv", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the vector lanes"),
-    _row("sync_set", (scalar("event"),), (_PIPE, Attribute("ffts_mode", "int", default=2),
-                                          Attribute("core", CORES, default=0)), "attribute", "event", "set an event"),
-    _row("sync_wait", (scalar("event"),), (_PIPE, Attribute("core", CORES, default=0)), "attribute", "event",
-         "wait for an event"),
+    _row(
+        "sync_set",
+        (scalar("event"),),
+        (_PIPE, Attribute("ffts_mode", "int", default=2), Attribute("core", CORES, default=0)),
+        "attribute",
+        "event",
+        "set an event",
+    ),
+    _row(
+        "sync_wait",
+        (scalar("event"),),
+        (_PIPE, Attribute("core", CORES, default=0)),
+        "attribute",
+        "event",
+        "wait for an event",
+    ),
     _row("pipe_barrier", (), (_PIPE,), "attribute", "barrier", "wait until the pipe has drained"),
-    _row("syncall", (), (Attribute("core_type", {"aiv_only": 0, "aic_only": 1, "mix": 2}, default=2),), "ALL",
-         "barrier", "wait for all blocks of the launch"),
+    _row(
+        "syncall",
+        (),
+        (Attribute("core_type", {"aiv_only": 0, "aic_only": 1, "mix": 2}, default=2),),
+        "ALL",
+        "barrier",
+        "wait for all blocks of the launch",
+    ),
     _row("fence", (), (), "ALL", "barrier", "order the accesses to global memory"),
     _row("cacheinvalid", (), (), "S", "none", "drop cached lines of global memory"),
     _row("prefetch", (Operand("tensor", "tensor"),), (), "MTE2", "prefetch", "warm the cache; no value changes"),

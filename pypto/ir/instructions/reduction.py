@@ -6,13 +6,31 @@ from .table import Instruction, destination, tiles
 
 
 def _reduce(axis: str, name: str, summary: str) -> Instruction:
-    return Instruction(f"t{axis}{name}", (destination(), *tiles("a")), (), f"reduction.{axis}_reduce", name, "V",
-                       f"reduce_{axis}", 1, summary)
+    return Instruction(
+        f"t{axis}{name}",
+        (destination(), *tiles("a")),
+        (),
+        f"reduction.{axis}_reduce",
+        name,
+        "V",
+        f"reduce_{axis}",
+        1,
+        summary,
+    )
 
 
 def _argument(axis: str, name: str) -> Instruction:
-    return Instruction(f"t{axis}arg{name}", (destination(), *tiles("a")), (), f"reduction.{axis}_argument", name, "V",
-                       f"reduce_{axis}", 1, f"position of the first {name}imum of each {axis}, INT32")
+    return Instruction(
+        f"t{axis}arg{name}",
+        (destination(), *tiles("a")),
+        (),
+        f"reduction.{axis}_argument",
+        name,
+        "V",
+        f"reduce_{axis}",
+        1,
+        f"position of the first {name}imum of each {axis}, INT32",
+    )
 
 
 def _axis(axis: str) -> tuple[Instruction, ...]:

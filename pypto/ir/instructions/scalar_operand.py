@@ -16,8 +16,15 @@ def _ternary(mnemonic: str, variant: str, summary: str) -> Instruction:
 
 
 _LRELU = Instruction(
-    "tlrelu", (destination(), *tiles("a"), scalar("slope", like="float")), (), "elementwise.leaky_scalar", "lrelu", "V",
-    "vector1s", 0, "dst = a if a > 0 else a * slope",
+    "tlrelu",
+    (destination(), *tiles("a"), scalar("slope", like="float")),
+    (),
+    "elementwise.leaky_scalar",
+    "lrelu",
+    "V",
+    "vector1s",
+    0,
+    "dst = a if a > 0 else a * slope",
 )
 
 ROWS = (

@@ -43,5 +43,10 @@ def _update(array: ArrayType, index: OffsetScalar, value: ElementScalar) -> Type
 _ROW: dict[str, Any] = {"kind": "array", "spec": "18"}
 define("array.create", _create, **_ROW, summary="a new array of zeros (task ids: of invalid ones)")
 define("array.get_element", _get, **_ROW, lowering=Lowering("aget", ("array", "index")), summary="one element")
-define("array.update_element", _update, **_ROW, summary="one element replaced",
-       lowering=Lowering("aset", ("index", "value"), destination="array"))
+define(
+    "array.update_element",
+    _update,
+    **_ROW,
+    summary="one element replaced",
+    lowering=Lowering("aset", ("index", "value"), destination="array"),
+)

@@ -95,15 +95,29 @@ def _rows(name: str) -> None:
     scalar = f"{name.rstrip('_')}s"
     scratch = ("tmp",) if name == "xor" else ()
     shown: dict[str, Any] = {"kind": "elementwise", "spec": "7", "summary": _FORMULAS[name]}
-    define(f"tensor.{name}", partial(_tensors, name), scalar_form=f"tensor.{scalar}",
-           tile_form=partial(_tensor_form, name), **shown)
+    define(
+        f"tensor.{name}",
+        partial(_tensors, name),
+        scalar_form=f"tensor.{scalar}",
+        tile_form=partial(_tensor_form, name),
+        **shown,
+    )
     define(f"tensor.{scalar}", partial(_tensor_scalar, name), tile_form=partial(_tensor_form, scalar), **shown)
-    define(f"tile.{name}", partial(_tiles_with_scratch if scratch else _tiles, name), scalar_form=f"tile.{scalar}",
-           expand=partial(_align, name), **shown,
-           lowering=Lowering(f"t{scalar[:-1]}", ("lhs", "rhs"), scratch=scratch, may_share=name not in _NO_SHARING))
-    define(f"tile.{scalar}", _tile_scalar_with_scratch if scratch else _tile_scalar,
-           expand=partial(convert_scalar, scalar), **shown,
-           lowering=Lowering(f"t{scalar}", ("lhs", "rhs"), scratch=scratch, may_share=scalar not in _NO_SHARING))
+    define(
+        f"tile.{name}",
+        partial(_tiles_with_scratch if scratch else _tiles, name),
+        scalar_form=f"tile.{scalar}",
+        expand=partial(_align, name),
+        **shown,
+        lowering=Lowering(f"t{scalar[:-1]}", ("lhs", "rhs"), scratch=scratch, may_share=name not in _NO_SHARING),
+    )
+    define(
+        f"tile.{scalar}",
+        _tile_scalar_with_scratch if scratch else _tile_scalar,
+        expand=partial(convert_scalar, scalar),
+        **shown,
+        lowering=Lowering(f"t{scalar}", ("lhs", "rhs"), scratch=scratch, may_share=scalar not in _NO_SHARING),
+    )
 
 
 for _formula in _FORMULAS:

@@ -23,7 +23,9 @@ NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
 _SCALAR_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SCALAR_FUNCTIONS = {"neg": "-", "abs": "abs", "not_": "not"}
 _INSTEAD_OF_LEFT_SCALAR = {
-    "sub": "write pl.neg and pl.add instead", "div": "write pl.recip and pl.mul instead", "add": "swap the operands",
+    "sub": "write pl.neg and pl.add instead",
+    "div": "write pl.recip and pl.mul instead",
+    "add": "swap the operands",
     "mul": "swap the operands",
 }
 _ELEMENTS = (TileType, TensorType, ArrayType)
@@ -32,7 +34,10 @@ _MIXES_LEVELS = frozenset({"gather_row"})
 
 
 def build(
-    namespace: str, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
+    namespace: str,
+    name: str,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
     span: Span = UNKNOWN_SPAN,
 ) -> Expr:
     """The expression of the call ``pl.<namespace>.<name>(*args, **kwargs)``; ``namespace`` ``"pl"`` is ``pl.`` itself.

@@ -41,5 +41,12 @@ def _hops(call: Call, b: Builder) -> Expr | None:
 
 _SUMMARY = "elements converted to another dtype; mode rounds floats to integers"
 define("tensor.cast", _tensor, kind="cast", spec="11", tile_form="tile.cast", summary=_SUMMARY)
-define("tile.cast", _tile, kind="cast", spec="11", lowering=Lowering("tcvt", ("tile",), {"mode": "mode"}), expand=_hops,
-       summary=_SUMMARY)
+define(
+    "tile.cast",
+    _tile,
+    kind="cast",
+    spec="11",
+    lowering=Lowering("tcvt", ("tile",), {"mode": "mode"}),
+    expand=_hops,
+    summary=_SUMMARY,
+)

@@ -132,15 +132,46 @@ def _zero_or_one(call: Call, b: Builder) -> Expr:
     return b.tile("sel", mask=mask, lhs=one, rhs=zero, tmp=b.create_tile((1, _LINE_BYTES), UINT8))
 
 
-define("tensor.cmp", _cmp_tensor, kind="elementwise", spec="6", tile_form=_zero_or_one,
-       summary="1 where a cmp b, else 0")
-define("tile.cmp", _cmp_tile, kind="elementwise", spec="6", scalar_form="tile.cmps", expand=_align,
-       lowering=Lowering("tcmp", ("lhs", "rhs"), {"mode": "cmp_type"}), summary="packed predicate of a cmp b")
-define("tile.cmps", _cmps_tile, promoted=("cmps",), kind="elementwise", spec="6", expand=_align_scalar,
-       lowering=Lowering("tcmps", ("lhs", "rhs"), {"mode": "cmp_type"}), summary="packed predicate of a cmp scalar")
-define("tile.sel", _sel, promoted=("sel",), kind="elementwise", spec="6", expand=_align_selection,
-       lowering=Lowering("tsel", ("mask", "lhs", "rhs"), scratch=("tmp",)),
-       summary="lhs where the bit is set, else rhs")
-define("tile.sels", _sels, promoted=("sels",), kind="elementwise", spec="6", expand=_align_scalar_selection,
-       lowering=Lowering("tsels", ("mask", "src", "scalar"), scratch=("tmp",)),
-       summary="src where the bit is set, else the scalar")
+define(
+    "tensor.cmp", _cmp_tensor, kind="elementwise", spec="6", tile_form=_zero_or_one, summary="1 where a cmp b, else 0"
+)
+define(
+    "tile.cmp",
+    _cmp_tile,
+    kind="elementwise",
+    spec="6",
+    scalar_form="tile.cmps",
+    expand=_align,
+    lowering=Lowering("tcmp", ("lhs", "rhs"), {"mode": "cmp_type"}),
+    summary="packed predicate of a cmp b",
+)
+define(
+    "tile.cmps",
+    _cmps_tile,
+    promoted=("cmps",),
+    kind="elementwise",
+    spec="6",
+    expand=_align_scalar,
+    lowering=Lowering("tcmps", ("lhs", "rhs"), {"mode": "cmp_type"}),
+    summary="packed predicate of a cmp scalar",
+)
+define(
+    "tile.sel",
+    _sel,
+    promoted=("sel",),
+    kind="elementwise",
+    spec="6",
+    expand=_align_selection,
+    lowering=Lowering("tsel", ("mask", "lhs", "rhs"), scratch=("tmp",)),
+    summary="lhs where the bit is set, else rhs",
+)
+define(
+    "tile.sels",
+    _sels,
+    promoted=("sels",),
+    kind="elementwise",
+    spec="6",
+    expand=_align_scalar_selection,
+    lowering=Lowering("tsels", ("mask", "src", "scalar"), scratch=("tmp",)),
+    summary="src where the bit is set, else the scalar",
+)

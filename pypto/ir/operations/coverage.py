@@ -30,8 +30,14 @@ STATES = {
     "missing": "not there",
 }
 _DTYPES = tuple(d for d in ALL_DTYPES if d not in (BOOL, INDEX, TASK_ID))
-_NAMESPACES = {"pl": "pl", "pl.tensor": "tensor", "pl.tile": "tile", "pl.system": "system", "pl.array": "array",
-               "pl.prefetch": "prefetch"}
+_NAMESPACES = {
+    "pl": "pl",
+    "pl.tensor": "tensor",
+    "pl.tile": "tile",
+    "pl.system": "system",
+    "pl.array": "array",
+    "pl.prefetch": "prefetch",
+}
 
 
 @dataclass(frozen=True)

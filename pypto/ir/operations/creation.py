@@ -54,9 +54,7 @@ def create_tile(
     if flat_layout and (target_memory is not MemorySpace.Mat or transpose):
         raise OperandValueError("flat_layout=True is for a Mat tile without transpose")
     if transpose:
-        return results.tile(
-            shape, dtype, target_memory, blayout=TileLayout.row_major, slayout=TileLayout.col_major
-        )
+        return results.tile(shape, dtype, target_memory, blayout=TileLayout.row_major, slayout=TileLayout.col_major)
     if flat_layout:
         return results.tile(shape, dtype, target_memory, blayout=TileLayout.row_major, slayout=TileLayout.none_box)
     return results.tile(shape, dtype, target_memory)
@@ -181,27 +179,93 @@ def alloc_tensor(memory_space: MemorySpace, size: OffsetScalar) -> OpaqueType:
 
 _KEYS = ("key0", "key1", "counter0", "counter1", "counter2", "counter3")
 
-define("tensor.create", create_tensor, aliases=("create_tensor",), promoted=("create_tensor",), kind="memory", spec="2",
-       summary="a new tensor, uninitialised or filled with init_value")
-define("tile.create", create_tile, aliases=("create_tile",), promoted=("create_tile",), kind="memory", spec="2",
-       summary="a new uninitialised tile")
-define("tensor.create_l1", create_l1, promoted=("create_l1",), kind="memory", spec="2",
-       summary="a tensor-typed value held in L1, filled by gather_row")
-define("tensor.full", full_tensor, promoted=("full",), kind="memory", spec="2", tile_form="tile.full",
-       summary="every element = value")
-define("tile.full", full_tile, kind="memory", spec="2", lowering=Lowering("texpands", ("value",)),
-       summary="every element = value")
-define("tensor.ci", ramp_tensor, aliases=("arange",), promoted=("arange",), kind="memory", spec="2",
-       tile_form="tile.ci", summary="start, start + 1, ... (or descending) along the last axis")
-define("tile.ci", ramp_tile, aliases=("arange",), kind="memory", spec="2",
-       lowering=Lowering("tci", ("start",), {"descending": "descending"}),
-       summary="start, start + 1, ... (or descending) along the last axis")
-define("tile.tri", triangle, promoted=("tri",), kind="memory", spec="2",
-       lowering=Lowering("ttri", ("diagonal",), {"upper": "upper"}),
-       summary="1 on and below (upper: above) a diagonal, 0 elsewhere")
-define("tensor.random", random_tensor, promoted=("random",), kind="memory", spec="2.1", tile_form="tile.random",
-       summary="words of a counter-based generator")
-define("tile.random", random_tile, kind="memory", spec="2.1", lowering=Lowering("trandom", _KEYS, {"rounds": "rounds"}),
-       summary="words of a counter-based generator")
+define(
+    "tensor.create",
+    create_tensor,
+    aliases=("create_tensor",),
+    promoted=("create_tensor",),
+    kind="memory",
+    spec="2",
+    summary="a new tensor, uninitialised or filled with init_value",
+)
+define(
+    "tile.create",
+    create_tile,
+    aliases=("create_tile",),
+    promoted=("create_tile",),
+    kind="memory",
+    spec="2",
+    summary="a new uninitialised tile",
+)
+define(
+    "tensor.create_l1",
+    create_l1,
+    promoted=("create_l1",),
+    kind="memory",
+    spec="2",
+    summary="a tensor-typed value held in L1, filled by gather_row",
+)
+define(
+    "tensor.full",
+    full_tensor,
+    promoted=("full",),
+    kind="memory",
+    spec="2",
+    tile_form="tile.full",
+    summary="every element = value",
+)
+define(
+    "tile.full",
+    full_tile,
+    kind="memory",
+    spec="2",
+    lowering=Lowering("texpands", ("value",)),
+    summary="every element = value",
+)
+define(
+    "tensor.ci",
+    ramp_tensor,
+    aliases=("arange",),
+    promoted=("arange",),
+    kind="memory",
+    spec="2",
+    tile_form="tile.ci",
+    summary="start, start + 1, ... (or descending) along the last axis",
+)
+define(
+    "tile.ci",
+    ramp_tile,
+    aliases=("arange",),
+    kind="memory",
+    spec="2",
+    lowering=Lowering("tci", ("start",), {"descending": "descending"}),
+    summary="start, start + 1, ... (or descending) along the last axis",
+)
+define(
+    "tile.tri",
+    triangle,
+    promoted=("tri",),
+    kind="memory",
+    spec="2",
+    lowering=Lowering("ttri", ("diagonal",), {"upper": "upper"}),
+    summary="1 on and below (upper: above) a diagonal, 0 elsewhere",
+)
+define(
+    "tensor.random",
+    random_tensor,
+    promoted=("random",),
+    kind="memory",
+    spec="2.1",
+    tile_form="tile.random",
+    summary="words of a counter-based generator",
+)
+define(
+    "tile.random",
+    random_tile,
+    kind="memory",
+    spec="2.1",
+    lowering=Lowering("trandom", _KEYS, {"rounds": "rounds"}),
+    summary="words of a counter-based generator",
+)
 define("tile.alloc", alloc_tile, kind="memory", spec="2", summary="buffer declaration of the memory planner")
 define("tensor.alloc", alloc_tensor, kind="memory", spec="2", summary="buffer declaration of the memory planner")

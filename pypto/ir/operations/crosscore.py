@@ -167,17 +167,37 @@ def _both(name: str, rule: Any, summary: str, lowering: Lowering | None = None, 
         define(f"tile.{name}", rule, **_ROW, summary=summary, lowering=lowering)
 
 
-_both("tpush_to_aiv", _push_to_aiv, "hand a tile to the vector lanes", tile=True,
-      lowering=Lowering("tpush_to_aiv", ("tile",), {**_RING, "lane_stride": "lane_stride"}))
+_both(
+    "tpush_to_aiv",
+    _push_to_aiv,
+    "hand a tile to the vector lanes",
+    tile=True,
+    lowering=Lowering("tpush_to_aiv", ("tile",), {**_RING, "lane_stride": "lane_stride"}),
+)
 _both("tpush_to_aic", _push_to_aic, "hand a tile to the cube", Lowering("tpush_to_aic", ("tile",), _RING), tile=True)
-_both("tpop_from_aic", _pop_from_aic, "receive a tile from the cube", tile=True,
-      lowering=Lowering("tpop_from_aic", (), {**_RING, "lane_stride": "lane_stride"}))
-_both("tpop_from_aiv", _pop_from_aiv, "receive a tile from the vector lanes", Lowering("tpop_from_aiv", (), _RING),
-      tile=True)
-_both("tfree_to_aic", _free, "give the slot of a popped tile back to the cube",
-      Lowering("tfree_to_aic", ("tile",), _RING))
-_both("tfree_to_aiv", _free, "give the slot of a popped tile back to the lanes",
-      Lowering("tfree_to_aiv", ("tile",), _RING))
+_both(
+    "tpop_from_aic",
+    _pop_from_aic,
+    "receive a tile from the cube",
+    tile=True,
+    lowering=Lowering("tpop_from_aic", (), {**_RING, "lane_stride": "lane_stride"}),
+)
+_both(
+    "tpop_from_aiv",
+    _pop_from_aiv,
+    "receive a tile from the vector lanes",
+    Lowering("tpop_from_aiv", (), _RING),
+    tile=True,
+)
+_both(
+    "tfree_to_aic", _free, "give the slot of a popped tile back to the cube", Lowering("tfree_to_aic", ("tile",), _RING)
+)
+_both(
+    "tfree_to_aiv",
+    _free,
+    "give the slot of a popped tile back to the lanes",
+    Lowering("tfree_to_aiv", ("tile",), _RING),
+)
 _both("aic_initialize_pipe", _initialize, "declare the ring of the cube side")
 _both("aiv_initialize_pipe", _initialize, "declare the ring of a vector lane")
 _both("reserve_buffer", _reserve, "reserve a named buffer for a ring; its base address")
@@ -185,4 +205,3 @@ _both("import_peer_buffer", _import_peer, "base address of a buffer that another
 for _level in ("tensor", "tile"):
     define(f"{_level}.aiv_shard", _shard, **_ROW, summary="each lane's part of a cube value, inside pl.split_aiv")
     define(f"{_level}.aic_gather", _rejoin, **_ROW, summary="the lanes' parts joined for the cube, inside pl.split_aiv")
-

@@ -178,8 +178,10 @@ def _scaled(form: tuple[Terms, int], factor: int) -> tuple[Terms, int]:
 
 def _expression(terms: Terms, rest: int) -> Dim:
     """The sum as an expression: what is added first, then what is subtracted."""
-    parts = [(as_index(term) if abs(f) == 1 else Binary("*", as_index(term), as_expr(abs(f)), INDEX), f > 0)
-             for term, f in terms.items()]
+    parts = [
+        (as_index(term) if abs(f) == 1 else Binary("*", as_index(term), as_expr(abs(f)), INDEX), f > 0)
+        for term, f in terms.items()
+    ]
     if rest or not parts:
         parts.append((as_expr(abs(rest)), rest >= 0))
     if not any(added for _, added in parts):

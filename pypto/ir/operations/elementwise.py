@@ -22,8 +22,13 @@ from pypto.ir.operations.table import define
 _DIVIDES = (INT16, INT32, FP16, FP32)
 _SUBTRACTS = (INT8, INT16, INT32, FP16, FP32, BF16)
 _FORMULAS = {
-    "add": "a + b", "sub": "a - b", "mul": "a * b", "div": "a / b; integers truncate",
-    "fmod": "a - trunc(a / b) * b", "maximum": "the larger of a and b", "minimum": "the smaller of a and b",
+    "add": "a + b",
+    "sub": "a - b",
+    "mul": "a * b",
+    "div": "a / b; integers truncate",
+    "fmod": "a - trunc(a / b) * b",
+    "maximum": "the larger of a and b",
+    "minimum": "the smaller of a and b",
 }
 _MNEMONICS = {"maximum": "max", "minimum": "min"}
 _EXPANDABLE = frozenset({"add", "sub", "mul", "div", "maximum", "minimum"})
@@ -244,9 +249,7 @@ def _scalar(name: str, *, levels: Sequence[str] = ("tensor", "tile"), promoted: 
     base = name[:-1]
     attributes: dict[str, Any] = {"kind": "elementwise", "spec": "4", "summary": f"{_FORMULAS[base]} with a scalar b"}
     if "tensor" in levels:
-        define(
-            f"tensor.{name}", _tensor_subs if base == "sub" else _tensor_scalar, tile_form=_form(name), **attributes
-        )
+        define(f"tensor.{name}", _tensor_subs if base == "sub" else _tensor_scalar, tile_form=_form(name), **attributes)
     define(
         f"tile.{name}",
         _tile_subs if base == "sub" else _tile_scalar,
@@ -264,10 +267,26 @@ for _name in ("adds", "subs", "muls", "divs", "fmods"):
 for _name in ("maximums", "minimums"):
     _scalar(_name, levels=("tile",), promoted=True)
 
-define("tile.rem", _rem, promoted=("rem",), kind="elementwise", spec="4", expand=partial(align, "rem"),
-       lowering=Lowering("trem", ("lhs", "rhs"), scratch=("tmp",)), summary="a - floor(a / b) * b")
-define("tile.rems", _rems, promoted=("rems",), kind="elementwise", spec="4", expand=partial(convert_scalar, "rems"),
-       lowering=Lowering("trems", ("lhs", "rhs"), scratch=("tmp",)), summary="a - floor(a / b) * b with a scalar b")
+define(
+    "tile.rem",
+    _rem,
+    promoted=("rem",),
+    kind="elementwise",
+    spec="4",
+    expand=partial(align, "rem"),
+    lowering=Lowering("trem", ("lhs", "rhs"), scratch=("tmp",)),
+    summary="a - floor(a / b) * b",
+)
+define(
+    "tile.rems",
+    _rems,
+    promoted=("rems",),
+    kind="elementwise",
+    spec="4",
+    expand=partial(convert_scalar, "rems"),
+    lowering=Lowering("trems", ("lhs", "rhs"), scratch=("tmp",)),
+    summary="a - floor(a / b) * b with a scalar b",
+)
 
 
 def _align_three(name: str, call: Call, b: Builder) -> Expr | None:
@@ -286,13 +305,32 @@ def _align_three(name: str, call: Call, b: Builder) -> Expr | None:
 for _name, _formula in (("addc", "a + b + c"), ("subc", "a - b - c")):
     for _suffix, _rule, _operand in (("", _three, "b"), ("s", _three_scalar, "a scalar b")):
         _full = f"{_name[:-1]}{_suffix}c"
-        define(f"tile.{_full}", _rule, promoted=(_full,), kind="elementwise", spec="4",
-               expand=partial(_align_three, _full), lowering=Lowering(f"t{_full}", ("lhs", "rhs", "rhs2")),
-               summary=f"{_formula} with {_operand}, left to right")
+        define(
+            f"tile.{_full}",
+            _rule,
+            promoted=(_full,),
+            kind="elementwise",
+            spec="4",
+            expand=partial(_align_three, _full),
+            lowering=Lowering(f"t{_full}", ("lhs", "rhs", "rhs2")),
+            summary=f"{_formula} with {_operand}, left to right",
+        )
 
 for _name in ("add", "mul", "max", "min"):
     _summary = f"{_name} where both operands are valid, the valid one elsewhere, 0 where neither is"
-    define(f"tensor.part_{_name}", _part_tensors, kind="elementwise", spec="8", summary=_summary,
-           tile_form=f"tile.part_{_name}")
-    define(f"tile.part_{_name}", _part_tiles, kind="elementwise", spec="8", summary=_summary,
-           lowering=Lowering(f"tpart{_name}", ("src0", "src1")))
+    define(
+        f"tensor.part_{_name}",
+        _part_tensors,
+        kind="elementwise",
+        spec="8",
+        summary=_summary,
+        tile_form=f"tile.part_{_name}",
+    )
+    define(
+        f"tile.part_{_name}",
+        _part_tiles,
+        kind="elementwise",
+        spec="8",
+        summary=_summary,
+        lowering=Lowering(f"tpart{_name}", ("src0", "src1")),
+    )

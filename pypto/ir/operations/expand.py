@@ -19,7 +19,12 @@ from pypto.ir.operations.show import show
 from pypto.ir.operations.table import define
 
 _FORMULAS = {
-    "add": "x + v", "sub": "x - v", "mul": "x * v", "div": "x / v", "max": "max(x, v)", "min": "min(x, v)",
+    "add": "x + v",
+    "sub": "x - v",
+    "mul": "x * v",
+    "div": "x / v",
+    "max": "max(x, v)",
+    "min": "min(x, v)",
     "expdif": "exp(x - v)",
 }
 _ROW_ADD_DTYPES = (INT8, INT16, INT32, FP16, FP32)
@@ -201,8 +206,12 @@ def _combine(direction: str, name: str) -> None:
     index = "v[i,0]" if direction == "row" else "v[0,j]"
     vector = f"{direction}_vec"
     shown: dict[str, Any] = {"kind": "broadcast", "spec": "9", "summary": f"{_FORMULAS[name]} with {index}"}
-    define(f"tensor.{full}", _row_tensor if direction == "row" else _col_tensor,
-           tile_form=_row_add_form if adds else f"tile.{full}", **shown)
+    define(
+        f"tensor.{full}",
+        _row_tensor if direction == "row" else _col_tensor,
+        tile_form=_row_add_form if adds else f"tile.{full}",
+        **shown,
+    )
     define(
         f"tile.{full}",
         _row_add_tile if adds else _row_tile if direction == "row" else _col_tile,
@@ -216,17 +225,64 @@ for _direction in ("row", "col"):
     for _name in _FORMULAS:
         _combine(_direction, _name)
 
-define("tensor.row_expand", _row_target_tensor, kind="broadcast", spec="9", tile_form="tile.row_expand",
-       summary="v[i,0] in every column")
-define("tile.row_expand", _row_target_tile, kind="broadcast", spec="9", summary="v[i,0] in every column",
-       lowering=Lowering("trowexpand", ("row_vec",)), expand=partial(_align, "row_expand", ("target", "row_vec")))
-define("tensor.col_expand", _col_tensor, kind="broadcast", spec="9", tile_form="tile.col_expand",
-       summary="v[0,j] in every row")
-define("tile.col_expand", _col_target_tile, kind="broadcast", spec="9", summary="v[0,j] in every row",
-       lowering=Lowering("tcolexpand", ("col_vec",)), expand=partial(_align, "col_expand", ("target", "col_vec")))
-define("tensor.expands", _expands_tensor, kind="broadcast", spec="9", tile_form="tile.expands",
-       summary="every element = scalar")
-define("tile.expands", _expands_tile, kind="broadcast", spec="9", summary="every element = scalar",
-       lowering=Lowering("texpands", ("scalar",)), expand=_fill)
-define("tensor.expand_clone", _expand_clone, promoted=("expand_clone",), kind="broadcast", spec="9",
-       tile_form=_clone, stays_in_memory=("target",), summary="src copied into target, an axis of 1 repeated")
+define(
+    "tensor.row_expand",
+    _row_target_tensor,
+    kind="broadcast",
+    spec="9",
+    tile_form="tile.row_expand",
+    summary="v[i,0] in every column",
+)
+define(
+    "tile.row_expand",
+    _row_target_tile,
+    kind="broadcast",
+    spec="9",
+    summary="v[i,0] in every column",
+    lowering=Lowering("trowexpand", ("row_vec",)),
+    expand=partial(_align, "row_expand", ("target", "row_vec")),
+)
+define(
+    "tensor.col_expand",
+    _col_tensor,
+    kind="broadcast",
+    spec="9",
+    tile_form="tile.col_expand",
+    summary="v[0,j] in every row",
+)
+define(
+    "tile.col_expand",
+    _col_target_tile,
+    kind="broadcast",
+    spec="9",
+    summary="v[0,j] in every row",
+    lowering=Lowering("tcolexpand", ("col_vec",)),
+    expand=partial(_align, "col_expand", ("target", "col_vec")),
+)
+define(
+    "tensor.expands",
+    _expands_tensor,
+    kind="broadcast",
+    spec="9",
+    tile_form="tile.expands",
+    summary="every element = scalar",
+)
+define(
+    "tile.expands",
+    _expands_tile,
+    kind="broadcast",
+    spec="9",
+    summary="every element = scalar",
+    lowering=Lowering("texpands", ("scalar",)),
+    expand=_fill,
+)
+define(
+    "tensor.expand_clone",
+    _expand_clone,
+    promoted=("expand_clone",),
+    kind="broadcast",
+    spec="9",
+    tile_form=_clone,
+    stays_in_memory=("target",),
+    summary="src copied into target, an axis of 1 repeated",
+)

@@ -165,8 +165,9 @@ def _indexed(input: TensorType, dim: int, index: TensorType) -> Type:
 def _gather_form(call: Call, b: Builder) -> Expr:
     given = call.arguments
     if given["mask_pattern"] is not None:
-        return b.tile("gather_mask", src=given["input"], mask_pattern=given["mask_pattern"],
-                      output_dtype=given["output_dtype"])
+        return b.tile(
+            "gather_mask", src=given["input"], mask_pattern=given["mask_pattern"], output_dtype=given["output_dtype"]
+        )
     if given["kvalue"] is not None:
         names = ("kvalue", "cmp_mode", "offset", "out_cols", "count_dtype")
         scratch = b.create_tile(shape_of(given["input"]), UINT8)
@@ -186,8 +187,12 @@ def gather_along(source: Expr, index: Expr, axis: int, b: Builder) -> Expr:
     lead = (1,) * (rank - 2)
     for at in positions(wanted[:-2]):
         matrix = _matrix(source, (*lead, *shape[-2:]), (*at, 0, 0), b)
-        part = b.tile("gather_axis", src=matrix, axis=axis - (rank - 2),
-                      indices=_matrix(index, (*lead, *wanted[-2:]), (*at, 0, 0), b))
+        part = b.tile(
+            "gather_axis",
+            src=matrix,
+            axis=axis - (rank - 2),
+            indices=_matrix(index, (*lead, *wanted[-2:]), (*at, 0, 0), b),
+        )
         part = b.tile("reshape", tile=part, shape=(*lead, *wanted[-2:]))
         target = b.tile("assemble", target=target, source=part, offset=(*at, 0, 0))
     return target
@@ -336,8 +341,15 @@ def _paged_form(call: Call, b: Builder) -> Expr:
         start = b.scalar("*", page, given["block_size"])
         place = b.scalar("+", start, b.scalar("%", at, given["block_size"]))
         offset = (0, row) if given["is_trans"] else (row, 0)
-        b.tile("gather_row", dst=target, src=given["src"], dst_offset=offset, src_offset=(place, given["col_off"]),
-               shapes=(1, size), transpose=given["is_trans"])
+        b.tile(
+            "gather_row",
+            dst=target,
+            src=given["src"],
+            dst_offset=offset,
+            src_offset=(place, given["col_off"]),
+            shapes=(1, size),
+            transpose=given["is_trans"],
+        )
 
     b.repeat(rows if count is None else min(rows, count), one_row)
     return target
@@ -352,24 +364,80 @@ def _element(tensor: Expr, index: Expr, b: Builder) -> Expr:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 _ROW: dict[str, Any] = {"kind": "gather", "spec": "14.1"}
-define("tensor.gather", _gather, promoted=("gather",), **_ROW, tile_form=_gather_form,
-       summary="elements along an axis, a column pattern, or the columns that satisfy a comparison")
-define("tile.gather", _flat, **_ROW, summary="elements at flat row-major indices",
-       lowering=Lowering("tgather", ("src", "indices"), scratch=("tmp",), may_share=False))
-define("tile.gather_axis", _along_axis, **_ROW, summary="elements along an axis, written by tensor.gather",
-       lowering=Lowering("tgather_axis", ("src", "indices"), {"axis": "axis"}, may_share=False))
-define("tile.gather_mask", _gather_mask, **_ROW, summary="a fixed pattern of columns",
-       lowering=Lowering("tgather_mask", ("src",), {"pattern": "mask_pattern"}, may_share=False))
-define("tile.gather_compare", _gather_compare, **_ROW, summary="positions that satisfy a comparison, and their number",
-       lowering=Lowering("tgather_compare", ("src", "kvalue"), {"mode": "cmp_mode", "offset": "offset"},
-                         scratch=("tmp",), may_share=False))
-define("tile.gatherb", _blocks, promoted=("gatherb",), **_ROW, summary="32-byte blocks at byte offsets",
-       lowering=Lowering("tgatherb", ("src", "offset"), may_share=False))
-define("tile.mgather", _fetch, promoted=("mgather",), **_ROW, expand=_fetch_form,
-       summary="rows or elements of a tensor at unsigned indices",
-       lowering=Lowering("mgather", ("mem", "idx"), {"coalesce": "coalesce", "oob": "gather_oob"}, scratch=("scratch",),
-                         may_share=False))
-define("tile.mgather_gm", _fetch_gm, **_ROW, summary="mgather with the indices in GM, written by mgather",
-       lowering=Lowering("mgather_gm", ("mem", "idx"), {"coalesce": "coalesce", "oob": "gather_oob"}))
-define("tensor.paged_gather", _paged, promoted=("paged_gather",), **_ROW, tile_form=_paged_form,
-       stays_in_memory=("src", "indices", "block_table"), summary="rows of a paged table at logical indices")
+define(
+    "tensor.gather",
+    _gather,
+    promoted=("gather",),
+    **_ROW,
+    tile_form=_gather_form,
+    summary="elements along an axis, a column pattern, or the columns that satisfy a comparison",
+)
+define(
+    "tile.gather",
+    _flat,
+    **_ROW,
+    summary="elements at flat row-major indices",
+    lowering=Lowering("tgather", ("src", "indices"), scratch=("tmp",), may_share=False),
+)
+define(
+    "tile.gather_axis",
+    _along_axis,
+    **_ROW,
+    summary="elements along an axis, written by tensor.gather",
+    lowering=Lowering("tgather_axis", ("src", "indices"), {"axis": "axis"}, may_share=False),
+)
+define(
+    "tile.gather_mask",
+    _gather_mask,
+    **_ROW,
+    summary="a fixed pattern of columns",
+    lowering=Lowering("tgather_mask", ("src",), {"pattern": "mask_pattern"}, may_share=False),
+)
+define(
+    "tile.gather_compare",
+    _gather_compare,
+    **_ROW,
+    summary="positions that satisfy a comparison, and their number",
+    lowering=Lowering(
+        "tgather_compare",
+        ("src", "kvalue"),
+        {"mode": "cmp_mode", "offset": "offset"},
+        scratch=("tmp",),
+        may_share=False,
+    ),
+)
+define(
+    "tile.gatherb",
+    _blocks,
+    promoted=("gatherb",),
+    **_ROW,
+    summary="32-byte blocks at byte offsets",
+    lowering=Lowering("tgatherb", ("src", "offset"), may_share=False),
+)
+define(
+    "tile.mgather",
+    _fetch,
+    promoted=("mgather",),
+    **_ROW,
+    expand=_fetch_form,
+    summary="rows or elements of a tensor at unsigned indices",
+    lowering=Lowering(
+        "mgather", ("mem", "idx"), {"coalesce": "coalesce", "oob": "gather_oob"}, scratch=("scratch",), may_share=False
+    ),
+)
+define(
+    "tile.mgather_gm",
+    _fetch_gm,
+    **_ROW,
+    summary="mgather with the indices in GM, written by mgather",
+    lowering=Lowering("mgather_gm", ("mem", "idx"), {"coalesce": "coalesce", "oob": "gather_oob"}),
+)
+define(
+    "tensor.paged_gather",
+    _paged,
+    promoted=("paged_gather",),
+    **_ROW,
+    tile_form=_paged_form,
+    stays_in_memory=("src", "indices", "block_table"),
+    summary="rows of a paged table at logical indices",
+)

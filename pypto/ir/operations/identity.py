@@ -30,13 +30,26 @@ for _name, _mnemonic, _summary in (
     ("get_subblock_idx", "ssubblock", "index of this vector lane in its cluster; 0 outside a split"),
 ):
     for _level in ("tensor", "tile"):
-        define(f"{_level}.{_name}", _index, promoted=(_name,) if _level == "tensor" else (), kind="system", spec="16",
-               lowering=Lowering(_mnemonic, ()), summary=_summary)
+        define(
+            f"{_level}.{_name}",
+            _index,
+            promoted=(_name,) if _level == "tensor" else (),
+            kind="system",
+            spec="16",
+            lowering=Lowering(_mnemonic, ()),
+            summary=_summary,
+        )
 for _name, _summary in (
     ("available_cluster_count", "clusters that a launch may use on this device"),
     ("available_aiv_count", "vector cores that a launch may use on this device"),
 ):
     define(f"system.{_name}", _int32, kind="system", spec="16", summary=_summary)
 for _op in ("max", "min"):
-    define(f"tile.{_op}", partial(_extremum, _op), promoted=(_op,), kind="elementwise", spec="4",
-           summary=f"the {'larger' if _op == 'max' else 'smaller'} of two scalars")
+    define(
+        f"tile.{_op}",
+        partial(_extremum, _op),
+        promoted=(_op,),
+        kind="elementwise",
+        spec="4",
+        summary=f"the {'larger' if _op == 'max' else 'smaller'} of two scalars",
+    )

@@ -15,8 +15,15 @@ from pypto.ir.operations.row import Builder, Lowering
 from pypto.ir.operations.table import define
 
 _FORMULAS = {
-    "neg": "-x", "abs": "|x|", "exp": "e ** x", "log": "ln x", "sqrt": "square root of x",
-    "rsqrt": "1 / square root of x", "recip": "1 / x", "sin": "sin x", "cos": "cos x",
+    "neg": "-x",
+    "abs": "|x|",
+    "exp": "e ** x",
+    "log": "ln x",
+    "sqrt": "square root of x",
+    "rsqrt": "1 / square root of x",
+    "recip": "1 / x",
+    "sin": "sin x",
+    "cos": "cos x",
     "not_": "bitwise complement of x",
 }
 _FLOAT_OF_INT = frozenset({"exp", "sqrt", "rsqrt", "recip"})
@@ -110,10 +117,30 @@ def _row(name: str) -> None:
 for _formula in _FORMULAS:
     _row(_formula)
 
-define("tile.relu", partial(_tile, "relu"), promoted=("relu",), kind="elementwise", spec="5",
-       lowering=Lowering("trelu", ("tile",)), summary="max(x, 0)")
-define("tile.lrelu", _lrelu, promoted=("lrelu",), kind="elementwise", spec="5",
-       lowering=Lowering("tlrelu", ("tile", "slope")), summary="x where x > 0, else x * slope")
-define("tile.prelu", _prelu, promoted=("prelu",), kind="elementwise", spec="5",
-       lowering=Lowering("tprelu", ("tile", "slope"), scratch=("tmp",), may_share=False),
-       summary="x where x > 0, else x * slope[i,j]")
+define(
+    "tile.relu",
+    partial(_tile, "relu"),
+    promoted=("relu",),
+    kind="elementwise",
+    spec="5",
+    lowering=Lowering("trelu", ("tile",)),
+    summary="max(x, 0)",
+)
+define(
+    "tile.lrelu",
+    _lrelu,
+    promoted=("lrelu",),
+    kind="elementwise",
+    spec="5",
+    lowering=Lowering("tlrelu", ("tile", "slope")),
+    summary="x where x > 0, else x * slope",
+)
+define(
+    "tile.prelu",
+    _prelu,
+    promoted=("prelu",),
+    kind="elementwise",
+    spec="5",
+    lowering=Lowering("tprelu", ("tile", "slope"), scratch=("tmp",), may_share=False),
+    summary="x where x > 0, else x * slope[i,j]",
+)

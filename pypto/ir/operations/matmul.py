@@ -318,35 +318,105 @@ def _matrix(value: Expr, at: Sequence[int], b: Builder) -> Expr:
 _MM: dict[str, Any] = {"kind": "matmul", "spec": "12"}
 define("tensor.matmul", _tensor_matmul, **_MM, summary="matrix product")
 define("tensor.matmul_acc", _tensor_matmul_acc, **_MM, summary="acc += matrix product")
-define("tile.matmul", _matmul, **_MM, lowering=Lowering("tmatmul", ("lhs", "rhs")), expand=partial(_stage, "matmul"),
-       summary="matrix product")
-define("tile.matmul_acc", _matmul_acc, **_MM, expand=_accumulate, summary="acc += matrix product",
-       lowering=Lowering("tmatmul_acc", ("lhs", "rhs"), destination="acc"))
-define("tile.matmul_into", _matmul_into, **_MM, lowering=Lowering("tmatmul", ("lhs", "rhs"), destination="acc"),
-       expand=partial(_stage, "matmul_into"), summary="acc = matrix product, written by the expansion of matmul_acc")
-define("tile.matmul_bias", _matmul_bias, promoted=("matmul_bias",), **_MM,
-       lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias")), expand=partial(_stage, "matmul_bias"),
-       summary="matrix product + bias[0,j]")
-define("tile.batch_matmul", _batch_matmul, **_MM, expand=partial(_batch, "matmul"),
-       summary="one product per batch index")
-define("tile.batch_matmul_acc", _batch_matmul_acc, **_MM, expand=partial(_batch, "matmul_acc"),
-       summary="acc += one product per batch index")
-define("tile.gemv", _gemv, promoted=("gemv",), **_MM, lowering=Lowering("tgemv", ("lhs", "rhs")),
-       expand=partial(_stage, "gemv"), summary="product of one row and a matrix")
-define("tile.gemv_acc", _gemv_acc, promoted=("gemv_acc",), **_MM, expand=partial(_stage, "gemv_acc"),
-       summary="acc += product of one row and a matrix",
-       lowering=Lowering("tgemv_acc", ("lhs", "rhs"), destination="acc"))
-define("tile.gemv_bias", _gemv_bias, promoted=("gemv_bias",), **_MM, expand=partial(_stage, "gemv_bias"),
-       summary="product of one row and a matrix + bias",
-       lowering=Lowering("tgemv_bias", ("lhs", "rhs", "bias")))
+define(
+    "tile.matmul",
+    _matmul,
+    **_MM,
+    lowering=Lowering("tmatmul", ("lhs", "rhs")),
+    expand=partial(_stage, "matmul"),
+    summary="matrix product",
+)
+define(
+    "tile.matmul_acc",
+    _matmul_acc,
+    **_MM,
+    expand=_accumulate,
+    summary="acc += matrix product",
+    lowering=Lowering("tmatmul_acc", ("lhs", "rhs"), destination="acc"),
+)
+define(
+    "tile.matmul_into",
+    _matmul_into,
+    **_MM,
+    lowering=Lowering("tmatmul", ("lhs", "rhs"), destination="acc"),
+    expand=partial(_stage, "matmul_into"),
+    summary="acc = matrix product, written by the expansion of matmul_acc",
+)
+define(
+    "tile.matmul_bias",
+    _matmul_bias,
+    promoted=("matmul_bias",),
+    **_MM,
+    lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias")),
+    expand=partial(_stage, "matmul_bias"),
+    summary="matrix product + bias[0,j]",
+)
+define(
+    "tile.batch_matmul", _batch_matmul, **_MM, expand=partial(_batch, "matmul"), summary="one product per batch index"
+)
+define(
+    "tile.batch_matmul_acc",
+    _batch_matmul_acc,
+    **_MM,
+    expand=partial(_batch, "matmul_acc"),
+    summary="acc += one product per batch index",
+)
+define(
+    "tile.gemv",
+    _gemv,
+    promoted=("gemv",),
+    **_MM,
+    lowering=Lowering("tgemv", ("lhs", "rhs")),
+    expand=partial(_stage, "gemv"),
+    summary="product of one row and a matrix",
+)
+define(
+    "tile.gemv_acc",
+    _gemv_acc,
+    promoted=("gemv_acc",),
+    **_MM,
+    expand=partial(_stage, "gemv_acc"),
+    summary="acc += product of one row and a matrix",
+    lowering=Lowering("tgemv_acc", ("lhs", "rhs"), destination="acc"),
+)
+define(
+    "tile.gemv_bias",
+    _gemv_bias,
+    promoted=("gemv_bias",),
+    **_MM,
+    expand=partial(_stage, "gemv_bias"),
+    summary="product of one row and a matrix + bias",
+    lowering=Lowering("tgemv_bias", ("lhs", "rhs", "bias")),
+)
 
 _SCALED = ("lhs", "lhs_scale", "rhs", "rhs_scale")
-define("tile.matmul_mx", _matmul_mx, promoted=("matmul_mx",), kind="matmul", spec="12.2",
-       lowering=Lowering("tmatmul_mx", _SCALED), expand=partial(_stage, "matmul_mx"),
-       summary="product with a power of two per 32 elements of K")
-define("tile.matmul_mx_acc", _matmul_mx_acc, promoted=("matmul_mx_acc",), kind="matmul", spec="12.2",
-       lowering=Lowering("tmatmul_mx_acc", _SCALED, destination="acc"), expand=partial(_stage, "matmul_mx_acc"),
-       summary="acc += block-scaled product")
-define("tile.matmul_mx_bias", _matmul_mx_bias, promoted=("matmul_mx_bias",), kind="matmul", spec="12.2",
-       lowering=Lowering("tmatmul_mx_bias", (*_SCALED, "bias")), expand=partial(_stage, "matmul_mx_bias"),
-       summary="block-scaled product + bias[0,j]")
+define(
+    "tile.matmul_mx",
+    _matmul_mx,
+    promoted=("matmul_mx",),
+    kind="matmul",
+    spec="12.2",
+    lowering=Lowering("tmatmul_mx", _SCALED),
+    expand=partial(_stage, "matmul_mx"),
+    summary="product with a power of two per 32 elements of K",
+)
+define(
+    "tile.matmul_mx_acc",
+    _matmul_mx_acc,
+    promoted=("matmul_mx_acc",),
+    kind="matmul",
+    spec="12.2",
+    lowering=Lowering("tmatmul_mx_acc", _SCALED, destination="acc"),
+    expand=partial(_stage, "matmul_mx_acc"),
+    summary="acc += block-scaled product",
+)
+define(
+    "tile.matmul_mx_bias",
+    _matmul_mx_bias,
+    promoted=("matmul_mx_bias",),
+    kind="matmul",
+    spec="12.2",
+    lowering=Lowering("tmatmul_mx_bias", (*_SCALED, "bias")),
+    expand=partial(_stage, "matmul_mx_bias"),
+    summary="block-scaled product + bias[0,j]",
+)

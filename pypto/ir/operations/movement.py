@@ -282,36 +282,116 @@ def gather_row_tensor(
     return acc
 
 
-define("tile.load", load, promoted=("load",), kind="memory", spec="3",
-       lowering=Lowering("tload", ("tensor", "offsets", "shapes", "result.valid")),
-       summary="a window of a tensor as a tile")
-define("tile.store", store, promoted=("store",), kind="memory", spec="3",
-       lowering=Lowering("tstore", ("tile", "offsets", "tile.shape", "tile.valid"), {"atomic": "atomic"},
-                         destination="output_tensor"),
-       summary="the valid region of a tile into a tensor")
-define("tile.move", move, promoted=("move",), kind="memory", spec="3",
-       lowering=Lowering("tmov", ("tile",), may_share=False), summary="a copy in another memory")
-define("tile.extract", extract, kind="memory", spec="3",
-       lowering=Lowering("textract", ("src", "index_row", "index_col"), may_share=False),
-       summary="a window of a tile in another memory")
+define(
+    "tile.load",
+    load,
+    promoted=("load",),
+    kind="memory",
+    spec="3",
+    lowering=Lowering("tload", ("tensor", "offsets", "shapes", "result.valid")),
+    summary="a window of a tensor as a tile",
+)
+define(
+    "tile.store",
+    store,
+    promoted=("store",),
+    kind="memory",
+    spec="3",
+    lowering=Lowering(
+        "tstore", ("tile", "offsets", "tile.shape", "tile.valid"), {"atomic": "atomic"}, destination="output_tensor"
+    ),
+    summary="the valid region of a tile into a tensor",
+)
+define(
+    "tile.move",
+    move,
+    promoted=("move",),
+    kind="memory",
+    spec="3",
+    lowering=Lowering("tmov", ("tile",), may_share=False),
+    summary="a copy in another memory",
+)
+define(
+    "tile.extract",
+    extract,
+    kind="memory",
+    spec="3",
+    lowering=Lowering("textract", ("src", "index_row", "index_col"), may_share=False),
+    summary="a window of a tile in another memory",
+)
 define("tensor.assemble", assemble_tensor, kind="transform", spec="3", summary="a window of a tensor replaced")
-define("tile.assemble", assemble_tile, kind="transform", spec="3",
-       lowering=Lowering("tinsert", ("source", "offset.row", "offset.col"), destination="target"), expand=_blocks,
-       summary="a window of a tile replaced")
-define("tensor.read", read_tensor, kind="memory", spec="3", tile_form="tile.read",
-       lowering=Lowering("sload", ("tensor", "indices")), summary="one element")
-define("tile.read", read_tile, kind="memory", spec="3", lowering=Lowering("sload", ("tile", "indices")),
-       summary="one element")
-define("tensor.write", write_tensor, kind="memory", spec="3", tile_form="tile.write",
-       lowering=Lowering("sstore", ("indices", "value"), destination="tensor"), summary="one element replaced")
-define("tile.write", write_tile, kind="memory", spec="3",
-       lowering=Lowering("sstore", ("indices", "value"), destination="tile"), summary="one element replaced")
-define("tensor.dim", dim, promoted=("dim",), kind="memory", spec="3", lowering=Lowering("dim", ("tensor", "axis")),
-       summary="the run-time extent of an axis")
-define("tile.gather_row", gather_row_tile, kind="gather", spec="3",
-       lowering=Lowering("tgather_row", ("src", "dst_offset", "src_offset", "shapes", "valid_shape|shapes"),
-                         {"transpose": "transpose"}, destination="dst", may_share=False),
-       summary="a window of a tensor into a window of a tile")
-define("tensor.gather_row", gather_row_tensor, kind="gather", spec="3", tile_form="tile.gather_row",
-       stays_in_memory=("src",),
-       summary="a window of a tensor into a window of an on-chip accumulator")
+define(
+    "tile.assemble",
+    assemble_tile,
+    kind="transform",
+    spec="3",
+    lowering=Lowering("tinsert", ("source", "offset.row", "offset.col"), destination="target"),
+    expand=_blocks,
+    summary="a window of a tile replaced",
+)
+define(
+    "tensor.read",
+    read_tensor,
+    kind="memory",
+    spec="3",
+    tile_form="tile.read",
+    lowering=Lowering("sload", ("tensor", "indices")),
+    summary="one element",
+)
+define(
+    "tile.read",
+    read_tile,
+    kind="memory",
+    spec="3",
+    lowering=Lowering("sload", ("tile", "indices")),
+    summary="one element",
+)
+define(
+    "tensor.write",
+    write_tensor,
+    kind="memory",
+    spec="3",
+    tile_form="tile.write",
+    lowering=Lowering("sstore", ("indices", "value"), destination="tensor"),
+    summary="one element replaced",
+)
+define(
+    "tile.write",
+    write_tile,
+    kind="memory",
+    spec="3",
+    lowering=Lowering("sstore", ("indices", "value"), destination="tile"),
+    summary="one element replaced",
+)
+define(
+    "tensor.dim",
+    dim,
+    promoted=("dim",),
+    kind="memory",
+    spec="3",
+    lowering=Lowering("dim", ("tensor", "axis")),
+    summary="the run-time extent of an axis",
+)
+define(
+    "tile.gather_row",
+    gather_row_tile,
+    kind="gather",
+    spec="3",
+    lowering=Lowering(
+        "tgather_row",
+        ("src", "dst_offset", "src_offset", "shapes", "valid_shape|shapes"),
+        {"transpose": "transpose"},
+        destination="dst",
+        may_share=False,
+    ),
+    summary="a window of a tensor into a window of a tile",
+)
+define(
+    "tensor.gather_row",
+    gather_row_tensor,
+    kind="gather",
+    spec="3",
+    tile_form="tile.gather_row",
+    stays_in_memory=("src",),
+    summary="a window of a tensor into a window of an on-chip accumulator",
+)

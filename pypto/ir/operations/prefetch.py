@@ -48,6 +48,11 @@ def _wait(event: OpaqueType, session_handle: OpaqueType) -> Type:
 _ROW: dict[str, Any] = {"kind": "memory", "spec": "19"}
 define("prefetch.make_context", _make_context, **_ROW, summary="a context that prefetches are issued in")
 define("prefetch.session", _session, **_ROW, summary="the session to wait with")
-define("prefetch.async_prefetch", _async_prefetch, **_ROW, lowering=Lowering("prefetch", ("src",)),
-       summary="start bringing a tensor into the cache")
+define(
+    "prefetch.async_prefetch",
+    _async_prefetch,
+    **_ROW,
+    lowering=Lowering("prefetch", ("src",)),
+    summary="start bringing a tensor into the cache",
+)
 define("prefetch.wait", _wait, **_ROW, summary="wait for a prefetch; always true")

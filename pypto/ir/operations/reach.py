@@ -108,5 +108,3 @@ def _operand_dtype(value: Expr | tuple[Expr, ...]) -> DataType | None:
     if isinstance(value, Expr) and isinstance(value.type, (TileType, TensorType)):
         return value.type.dtype
     return None
-
-

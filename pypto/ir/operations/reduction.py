@@ -125,29 +125,79 @@ def _reductions() -> None:
     for name, noun in _SUMMARIES.items():
         row, col = f"row_{name}", f"col_{name}"
         across, down = f"{noun} of each row", f"{noun} of each column"
-        define(f"tensor.{row}", partial(_tensor, "row", False), kind="reduce", spec="10", summary=across,
-               tile_form=partial(_with_scratch, row))
-        define(f"tile.{row}", partial(_row_tile, name), kind="reduce", spec="10", summary=across,
-               lowering=Lowering(f"trow{name}", ("tile",), scratch=("tmp_tile",), may_share=False))
-        define(f"tensor.{col}", partial(_tensor, "col", False), kind="reduce", spec="10", summary=down,
-               tile_form=partial(_columns, col))
+        define(
+            f"tensor.{row}",
+            partial(_tensor, "row", False),
+            kind="reduce",
+            spec="10",
+            summary=across,
+            tile_form=partial(_with_scratch, row),
+        )
+        define(
+            f"tile.{row}",
+            partial(_row_tile, name),
+            kind="reduce",
+            spec="10",
+            summary=across,
+            lowering=Lowering(f"trow{name}", ("tile",), scratch=("tmp_tile",), may_share=False),
+        )
+        define(
+            f"tensor.{col}",
+            partial(_tensor, "col", False),
+            kind="reduce",
+            spec="10",
+            summary=down,
+            tile_form=partial(_columns, col),
+        )
         scratch = ("tmp_tile",) if name == "sum" else ()
-        define(f"tile.{col}", _col_sum if scratch else _col_tile, kind="reduce", spec="10", summary=down,
-               lowering=Lowering(f"tcol{name}", ("tile",), scratch=scratch), expand=partial(_first_axis, col))
+        define(
+            f"tile.{col}",
+            _col_sum if scratch else _col_tile,
+            kind="reduce",
+            spec="10",
+            summary=down,
+            lowering=Lowering(f"tcol{name}", ("tile",), scratch=scratch),
+            expand=partial(_first_axis, col),
+        )
 
 
 def _arguments() -> None:
     for name in ("argmax", "argmin"):
         row, col = f"row_{name}", f"col_{name}"
         noun = f"position of the first {_SUMMARIES[name[3:]]} of each"
-        define(f"tensor.{row}", partial(_tensor, "row", True), kind="reduce", spec="10", summary=f"{noun} row",
-               tile_form=partial(_with_scratch, row))
-        define(f"tile.{row}", _row_argument, kind="reduce", spec="10", summary=f"{noun} row",
-               lowering=Lowering(f"trow{name}", ("tile",), scratch=("tmp_tile",), may_share=False))
-        define(f"tensor.{col}", partial(_tensor, "col", True), kind="reduce", spec="10", summary=f"{noun} column",
-               tile_form=partial(_columns, col))
-        define(f"tile.{col}", _col_argument, kind="reduce", spec="10", summary=f"{noun} column",
-               lowering=Lowering(f"tcol{name}", ("tile",), scratch=("tmp_tile",)), expand=partial(_first_axis, col))
+        define(
+            f"tensor.{row}",
+            partial(_tensor, "row", True),
+            kind="reduce",
+            spec="10",
+            summary=f"{noun} row",
+            tile_form=partial(_with_scratch, row),
+        )
+        define(
+            f"tile.{row}",
+            _row_argument,
+            kind="reduce",
+            spec="10",
+            summary=f"{noun} row",
+            lowering=Lowering(f"trow{name}", ("tile",), scratch=("tmp_tile",), may_share=False),
+        )
+        define(
+            f"tensor.{col}",
+            partial(_tensor, "col", True),
+            kind="reduce",
+            spec="10",
+            summary=f"{noun} column",
+            tile_form=partial(_columns, col),
+        )
+        define(
+            f"tile.{col}",
+            _col_argument,
+            kind="reduce",
+            spec="10",
+            summary=f"{noun} column",
+            lowering=Lowering(f"tcol{name}", ("tile",), scratch=("tmp_tile",)),
+            expand=partial(_first_axis, col),
+        )
 
 
 _reductions()

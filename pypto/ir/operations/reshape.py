@@ -204,7 +204,12 @@ def _view_valid(tensor: TensorType, shape: Sequence[Dim], valid: Sequence[Dim] |
 _ROW: dict[str, Any] = {"kind": "transform", "spec": "13"}
 define("tensor.reshape", reshape_tensor, **_ROW, summary="another shape over the same bytes")
 define("tile.reshape", reshape_tile, **_ROW, summary="another shape over the same bytes")
-define("tensor.reinterpret_view", reinterpret_tensor, **_ROW,
-       tile_form="tile.reinterpret_view", summary="the same bytes as another dtype")
+define(
+    "tensor.reinterpret_view",
+    reinterpret_tensor,
+    **_ROW,
+    tile_form="tile.reinterpret_view",
+    summary="the same bytes as another dtype",
+)
 define("tile.reinterpret_view", reinterpret_tile, **_ROW, summary="the same bytes as another dtype")
 define("tensor.view", view_tensor, **_ROW, summary="another shape or layout over the same bytes")

@@ -12,8 +12,20 @@ from pypto.ir.nodes import Call, Dim, Expr, Type
 from pypto.ir.operations.parameters import Parameter
 
 OperationKind = Literal[
-    "array", "broadcast", "cast", "crosscore", "debug", "elementwise", "gather", "matmul", "memory", "reduce", "sort",
-    "sync", "system", "transform",
+    "array",
+    "broadcast",
+    "cast",
+    "crosscore",
+    "debug",
+    "elementwise",
+    "gather",
+    "matmul",
+    "memory",
+    "reduce",
+    "sort",
+    "sync",
+    "system",
+    "transform",
 ]
 Generation = Literal["a2a3", "a5"]
 

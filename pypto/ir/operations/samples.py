@@ -298,5 +298,3 @@ def _written(argument: Any) -> Any:
 
 def _keyword(argument: Any) -> Any:
     return tuple(map(_written, argument)) if isinstance(argument, tuple) else argument
-
-

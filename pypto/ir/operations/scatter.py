@@ -137,20 +137,61 @@ def _scatter_form(call: Call, b: Builder) -> Expr:
 
 
 _ROW: dict[str, Any] = {"kind": "gather", "spec": "14.2"}
-define("tensor.scatter", _scatter, promoted=("scatter",), **_ROW, tile_form=_scatter_form,
-       summary="elements written along the rows, or to a pattern of columns")
-define("tile.scatter", _flat, **_ROW, summary="elements written at flat row-major indices, later ones win",
-       lowering=Lowering("tscatter", ("src", "indexes"), destination="dst"))
-define("tile.scatter_axis", _along_axis, **_ROW, summary="elements written along an axis, written by tensor.scatter",
-       lowering=Lowering("tscatter_axis", ("src", "indexes"), {"axis": "axis"}, destination="dst"))
-define("tile.scatter_mask", _scatter_mask, **_ROW, summary="a pattern of columns written, the others zeroed",
-       lowering=Lowering("tscatter_mask", ("src",), {"pattern": "mask_pattern", "others": 0}, destination="dst"))
-define("tile.scatter_mask_kept", _scatter_mask, **_ROW, summary="a pattern of columns, written by tensor.scatter",
-       lowering=Lowering("tscatter_mask", ("src",), {"pattern": "mask_pattern", "others": 1}, destination="dst"))
-define("tensor.scatter_update", _update_tensor, **_ROW, tile_form="tile.scatter_update",
-       summary="whole rows written at row numbers, later ones win")
-define("tile.scatter_update", _update_tile, **_ROW, summary="whole rows written at row numbers, later ones win",
-       lowering=Lowering("tscatter_rows", ("src", "index"), destination="input"))
-define("tile.mscatter", _to_memory, promoted=("mscatter",), **_ROW,
-       summary="elements of a tensor written at flat indices",
-       lowering=Lowering("mscatter", ("src", "idx"), destination="output_tensor"))
+define(
+    "tensor.scatter",
+    _scatter,
+    promoted=("scatter",),
+    **_ROW,
+    tile_form=_scatter_form,
+    summary="elements written along the rows, or to a pattern of columns",
+)
+define(
+    "tile.scatter",
+    _flat,
+    **_ROW,
+    summary="elements written at flat row-major indices, later ones win",
+    lowering=Lowering("tscatter", ("src", "indexes"), destination="dst"),
+)
+define(
+    "tile.scatter_axis",
+    _along_axis,
+    **_ROW,
+    summary="elements written along an axis, written by tensor.scatter",
+    lowering=Lowering("tscatter_axis", ("src", "indexes"), {"axis": "axis"}, destination="dst"),
+)
+define(
+    "tile.scatter_mask",
+    _scatter_mask,
+    **_ROW,
+    summary="a pattern of columns written, the others zeroed",
+    lowering=Lowering("tscatter_mask", ("src",), {"pattern": "mask_pattern", "others": 0}, destination="dst"),
+)
+define(
+    "tile.scatter_mask_kept",
+    _scatter_mask,
+    **_ROW,
+    summary="a pattern of columns, written by tensor.scatter",
+    lowering=Lowering("tscatter_mask", ("src",), {"pattern": "mask_pattern", "others": 1}, destination="dst"),
+)
+define(
+    "tensor.scatter_update",
+    _update_tensor,
+    **_ROW,
+    tile_form="tile.scatter_update",
+    summary="whole rows written at row numbers, later ones win",
+)
+define(
+    "tile.scatter_update",
+    _update_tile,
+    **_ROW,
+    summary="whole rows written at row numbers, later ones win",
+    lowering=Lowering("tscatter_rows", ("src", "index"), destination="input"),
+)
+define(
+    "tile.mscatter",
+    _to_memory,
+    promoted=("mscatter",),
+    **_ROW,
+    summary="elements of a tensor written at flat indices",
+    lowering=Lowering("mscatter", ("src", "idx"), destination="output_tensor"),
+)

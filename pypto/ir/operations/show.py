@@ -7,8 +7,17 @@ from pypto.ir.nodes import ArrayType, OpaqueType, ScalarType, TensorType, TileTy
 from pypto.ir.operations.dims import listing
 
 _NOUNS: dict[type, str] = {
-    TensorType: "tensor", TileType: "tile", ScalarType: "scalar", ArrayType: "array", TupleType: "tuple",
-    OpaqueType: "handle", DataType: "dtype", int: "integer", float: "number", str: "string", bool: "bool",
+    TensorType: "tensor",
+    TileType: "tile",
+    ScalarType: "scalar",
+    ArrayType: "array",
+    TupleType: "tuple",
+    OpaqueType: "handle",
+    DataType: "dtype",
+    int: "integer",
+    float: "number",
+    str: "string",
+    bool: "bool",
 }
 
 

@@ -34,8 +34,9 @@ def _kept_axes(
 
 def _need_pad(pad: PadValue | None, shape: Sequence[Dim], valid: Sequence[Dim]) -> None:
     if pad not in (None, PadValue.null) and dims.all_equal(shape, valid):
-        warnings.warn(f"pad_value={pad} cannot matter: the window {dims.listing(shape)} is fully valid", UserWarning,
-                      stacklevel=2)
+        warnings.warn(
+            f"pad_value={pad} cannot matter: the window {dims.listing(shape)} is fully valid", UserWarning, stacklevel=2
+        )
 
 
 def _inherited_pad(source: results.Shaped, pad: PadValue | None) -> int:

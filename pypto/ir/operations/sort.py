@@ -151,14 +151,29 @@ def _merge_with_scratch(call: Call, b: Builder) -> Expr:
 _SORT: dict[str, Any] = {"kind": "sort", "spec": "15"}
 _RUNS = "records of each run of 32 columns, in descending order"
 define("tensor.sort32", _sort32_tensor, **_SORT, tile_form="tile.sort32", summary=_RUNS)
-define("tile.sort32", _sort32_tile, **_SORT, summary=_RUNS,
-       lowering=Lowering("tsort32", ("src", "idx"), may_share=False))
+define(
+    "tile.sort32", _sort32_tile, **_SORT, summary=_RUNS, lowering=Lowering("tsort32", ("src", "idx"), may_share=False)
+)
 define("tensor.mrgsort", _merge_tensors, **_SORT, tile_form=_merge_with_scratch, summary="sorted runs or lists merged")
 define("tile.mrgsort", _merge_tiles, **_SORT, expand=_merge, summary="sorted runs or lists merged")
-define("tile.mrgsort_format1", _merge_runs, **_SORT, summary="groups of four sorted runs merged, written by mrgsort",
-       lowering=Lowering("tmrgsort", ("src", "block_len"), may_share=False))
+define(
+    "tile.mrgsort_format1",
+    _merge_runs,
+    **_SORT,
+    summary="groups of four sorted runs merged, written by mrgsort",
+    lowering=Lowering("tmrgsort", ("src", "block_len"), may_share=False),
+)
 for _count, _rule in ((2, _merge_2), (3, _merge_3), (4, _merge_4)):
-    define(f"tile.mrgsort_format2_{_count}", _rule, **_SORT,
-           summary=f"{_count} sorted lists merged, written by mrgsort",
-           lowering=Lowering(f"tmrgsort{_count}", tuple(f"src{k}" for k in range(_count)), {"exhausted": "exhausted"},
-                             scratch=("tmp",), may_share=False))
+    define(
+        f"tile.mrgsort_format2_{_count}",
+        _rule,
+        **_SORT,
+        summary=f"{_count} sorted lists merged, written by mrgsort",
+        lowering=Lowering(
+            f"tmrgsort{_count}",
+            tuple(f"src{k}" for k in range(_count)),
+            {"exhausted": "exhausted"},
+            scratch=("tmp",),
+            may_share=False,
+        ),
+    )

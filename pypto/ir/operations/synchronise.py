@@ -120,23 +120,55 @@ _SYNC: dict[str, Any] = {"kind": "sync", "spec": "16"}
 _TASK: dict[str, Any] = {"kind": "system", "spec": "16"}
 define("system.sync_src", _flag, **_SYNC, summary="set a flag between pipes; the machine orders pipes itself")
 define("system.sync_dst", _flag, **_SYNC, summary="wait for a flag between pipes; the machine orders pipes itself")
-define("system.sync_set", _set, **_SYNC, summary="set a cross-core event",
-       lowering=Lowering("sync_set", ("event_id",), {"pipe": "pipe", "ffts_mode": "ffts_mode", "core": "core_type"}))
-define("system.sync_wait", _wait, **_SYNC, summary="wait for a cross-core event",
-       lowering=Lowering("sync_wait", ("event_id",), {"pipe": "pipe", "core": "core_type"}))
+define(
+    "system.sync_set",
+    _set,
+    **_SYNC,
+    summary="set a cross-core event",
+    lowering=Lowering("sync_set", ("event_id",), {"pipe": "pipe", "ffts_mode": "ffts_mode", "core": "core_type"}),
+)
+define(
+    "system.sync_wait",
+    _wait,
+    **_SYNC,
+    summary="wait for a cross-core event",
+    lowering=Lowering("sync_wait", ("event_id",), {"pipe": "pipe", "core": "core_type"}),
+)
 define("system.set_ffts", _set_ffts, **_SYNC, summary="workspace of cross-core events; no effect here")
 for _name, _pipe in (("bar_v", PipeType.V), ("bar_m", PipeType.M), ("bar_all", PipeType.ALL)):
-    define(f"system.{_name}", _nothing, **_SYNC, summary=f"wait until pipe {_pipe} has drained",
-           lowering=Lowering("pipe_barrier", (), {"pipe": int(_pipe)}))
+    define(
+        f"system.{_name}",
+        _nothing,
+        **_SYNC,
+        summary=f"wait until pipe {_pipe} has drained",
+        lowering=Lowering("pipe_barrier", (), {"pipe": int(_pipe)}),
+    )
 define("system.fence", _nothing, **_SYNC, lowering=Lowering("fence", ()), summary="order the accesses to GM")
-define("system.cacheinvalid", _cacheinvalid, **_SYNC, lowering=Lowering("cacheinvalid", ()),
-       summary="drop cached lines")
-define("system.syncall", _syncall, **_SYNC, summary="wait for all blocks of the launch",
-       lowering=Lowering("syncall", (), {"core_type": "core_type"}))
+define(
+    "system.cacheinvalid", _cacheinvalid, **_SYNC, lowering=Lowering("cacheinvalid", ()), summary="drop cached lines"
+)
+define(
+    "system.syncall",
+    _syncall,
+    **_SYNC,
+    summary="wait for all blocks of the launch",
+    lowering=Lowering("syncall", (), {"core_type": "core_type"}),
+)
 define("system.task_invalid", _task_invalid, **_TASK, summary="the task id that names no producer")
 define("system.task_dummy", _task_dummy, **_TASK, summary="a task id that is ready when all deps are")
 define("system.task_is_valid", _task_is_valid, **_TASK, summary="whether a task id names a producer")
-define("tensor.no_dep", _no_dep, promoted=("no_dep",), **_TASK,
-       summary="drops an argument of a kernel call from dependency tracking")
-define("tensor.dump_tag", _marker, promoted=("dump_tag",), kind="debug", spec="20",
-       summary="later kernel calls that take the tensor dump it")
+define(
+    "tensor.no_dep",
+    _no_dep,
+    promoted=("no_dep",),
+    **_TASK,
+    summary="drops an argument of a kernel call from dependency tracking",
+)
+define(
+    "tensor.dump_tag",
+    _marker,
+    promoted=("dump_tag",),
+    kind="debug",
+    spec="20",
+    summary="later kernel calls that take the tensor dump it",
+)

@@ -162,25 +162,71 @@ def fillpad_expand_tile(tile: TileType, shape: StaticDims, pad_value: PadChoice 
 
 _ROW: dict[str, Any] = {"kind": "transform", "spec": "13"}
 define("tensor.transpose", transpose_tensor, **_ROW, summary="two axes swapped")
-define("tile.transpose", transpose_tile, **_ROW, expand=_transpose_stack, summary="two axes swapped, data moved",
-       lowering=Lowering("ttrans", ("tile",), {"batch": "tile.batch"}, scratch=("tmp_tile",), may_share=False))
-define("tile.transpose_view", transpose_view, **_ROW, summary="the last two axes relabelled",
-       lowering=Lowering("tmov", ("tile",), {"transpose": 1}, may_share=False))
+define(
+    "tile.transpose",
+    transpose_tile,
+    **_ROW,
+    expand=_transpose_stack,
+    summary="two axes swapped, data moved",
+    lowering=Lowering("ttrans", ("tile",), {"batch": "tile.batch"}, scratch=("tmp_tile",), may_share=False),
+)
+define(
+    "tile.transpose_view",
+    transpose_view,
+    **_ROW,
+    summary="the last two axes relabelled",
+    lowering=Lowering("tmov", ("tile",), {"transpose": 1}, may_share=False),
+)
 define("tensor.concat", concat_tensor, **_ROW, tile_form="tile.concat", summary="columns of src0, then of src1")
-define("tile.concat", concat_tile, **_ROW, lowering=Lowering("tconcat", ("src0", "src1"), may_share=False),
-       summary="columns of src0, then of src1")
-define("tensor.set_validshape", set_valid_tensor, **_ROW, tile_form="tile.set_validshape",
-       summary="another valid shape, no data moved")
-define("tile.set_validshape", set_valid_tile, **_ROW, summary="another valid shape, no data moved",
-       lowering=Lowering("setvalid", ("valid_rows", "valid_cols"), destination="tile"))
-define("tensor.fillpad", fillpad_tensor, **_ROW, tile_form="tile.fillpad",
-       summary="the pad value outside the valid region")
-define("tile.fillpad", fillpad_tile, **_ROW, summary="the pad value outside the valid region",
-       lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}))
-define("tile.fillpad_inplace", fillpad_tile, **_ROW, summary="the pad value outside the valid region, in place",
-       lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}, destination="tile"))
-define("tensor.fillpad_expand", fillpad_expand_tensor, **_ROW, tile_form="tile.fillpad_expand",
-       summary="a larger shape, the pad value outside the valid region")
-define("tile.fillpad_expand", fillpad_expand_tile, **_ROW,
-       summary="a larger shape, the pad value outside the valid region",
-       lowering=Lowering("tfillpad_expand", ("tile",), {"pad": "pad_value"}, may_share=False))
+define(
+    "tile.concat",
+    concat_tile,
+    **_ROW,
+    lowering=Lowering("tconcat", ("src0", "src1"), may_share=False),
+    summary="columns of src0, then of src1",
+)
+define(
+    "tensor.set_validshape",
+    set_valid_tensor,
+    **_ROW,
+    tile_form="tile.set_validshape",
+    summary="another valid shape, no data moved",
+)
+define(
+    "tile.set_validshape",
+    set_valid_tile,
+    **_ROW,
+    summary="another valid shape, no data moved",
+    lowering=Lowering("setvalid", ("valid_rows", "valid_cols"), destination="tile"),
+)
+define(
+    "tensor.fillpad", fillpad_tensor, **_ROW, tile_form="tile.fillpad", summary="the pad value outside the valid region"
+)
+define(
+    "tile.fillpad",
+    fillpad_tile,
+    **_ROW,
+    summary="the pad value outside the valid region",
+    lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}),
+)
+define(
+    "tile.fillpad_inplace",
+    fillpad_tile,
+    **_ROW,
+    summary="the pad value outside the valid region, in place",
+    lowering=Lowering("tfillpad", ("tile",), {"pad": "pad_value"}, destination="tile"),
+)
+define(
+    "tensor.fillpad_expand",
+    fillpad_expand_tensor,
+    **_ROW,
+    tile_form="tile.fillpad_expand",
+    summary="a larger shape, the pad value outside the valid region",
+)
+define(
+    "tile.fillpad_expand",
+    fillpad_expand_tile,
+    **_ROW,
+    summary="a larger shape, the pad value outside the valid region",
+    lowering=Lowering("tfillpad_expand", ("tile",), {"pad": "pad_value"}, may_share=False),
+)

@@ -65,10 +65,12 @@ def _task_rows(records: list[TaskRecord], tokens: list[int], megahertz: int) -> 
         number = numbers[record.core]
         times_ns = (record.dispatch_ns, record.receive_ns, record.start_ns, record.end_ns, record.finish_ns)
         dispatch, receive, start, end, finish = (cycles(t, megahertz) for t in times_ns)
-        rows.append((
-            [record.core, tokens[record.task], number, start, end, start - receive],
-            [record.core, number, dispatch, finish],
-        ))
+        rows.append(
+            (
+                [record.core, tokens[record.task], number, start, end, start - receive],
+                [record.core, number, dispatch, finish],
+            )
+        )
     return rows
 
 

@@ -84,15 +84,24 @@ def _space(capacity: int, alignment: int) -> Space:
 
 
 SPACES = Spaces(
-    vec=_space(188416, 128), mat=_space(524288, 128), left=_space(65536, 64), right=_space(65536, 64),
-    acc=_space(131072, 128), bias=_space(1024, 64), fixpipe=_space(2048, 64),
+    vec=_space(188416, 128),
+    mat=_space(524288, 128),
+    left=_space(65536, 64),
+    right=_space(65536, 64),
+    acc=_space(131072, 128),
+    bias=_space(1024, 64),
+    fixpipe=_space(2048, 64),
 )
 
 MEMORY = Memory(
     hbm_gbps=C(1490, "GB/s", "asc-devkit DMA test, 48 AIV reading 302 MB (3.1)", "D"),
     hbm_nd2nz_gbps=C(1410, "GB/s", "asc-devkit DMA test, 24 AIC reading 302 MB (3.1)", "D"),
-    hbm_write_back_gbps=C(1740, "GB/s", "asc-devkit vector add, with and without L2 bypass: 134 MB of results cost "
-                          "(257.6 - 178.5) us (3.1)", "D"),
+    hbm_write_back_gbps=C(
+        1740,
+        "GB/s",
+        "asc-devkit vector add, with and without L2 bypass: 134 MB of results cost (257.6 - 178.5) us (3.1)",
+        "D",
+    ),
     l2_bytes=C(192 * 2**20, "bytes", "CANN platform ini (3.1)", "V"),
     l2_line_bytes=C(512, "bytes", "CANN platform ini (2.3)", "V"),
     l2_vector_gbps=C(5960, "GB/s", "asc-devkit DMA test, difference of four passes and one (3.1)", "D"),
@@ -124,9 +133,13 @@ GM_L1 = Path(
     odd_row=C(0, "cycles/row", "no row cost beyond the lines seen (3.2)", "D"),
 )
 GM_L1_ND2NZ = Path(
-    hit_rate=GM_L1.hit_rate, miss_rate=GM_L1.miss_rate, row=GM_L1.row, issue=GM_L1.issue,
+    hit_rate=GM_L1.hit_rate,
+    miss_rate=GM_L1.miss_rate,
+    row=GM_L1.row,
+    issue=GM_L1.issue,
     fixed=C(40, "cycles", "asc-devkit, two-point solve on the single-core GEMM (3.2)", "D"),
-    latency=GM_L1.latency, split_lines=GM_L1.split_lines,
+    latency=GM_L1.latency,
+    split_lines=GM_L1.split_lines,
     odd_row=C(32, "cycles/row", "asc-devkit DMA test, 422 us for 24576 rows of 510 B per core (3.2, V1)", "D"),
 )
 UB_GM = Path(
@@ -288,7 +301,8 @@ LINK = Link(
 )
 
 A2A3 = Chip(
-    name="a2a3", generation="a2a3",
+    name="a2a3",
+    generation="a2a3",
     cores=Cores(
         clusters=C(24, "clusters", "simpler; CloudMatrix384 paper (1.1)", "V"),
         vectors_per_cluster=C(2, "cores", "all sources (1.1)", "V"),
@@ -297,7 +311,20 @@ A2A3 = Chip(
         scheduler_threads=C(3, "threads", "simpler, 4 AICPU threads: 3 schedulers and 1 orchestrator (1.2)", "V"),
         pipe_queue_depth=C(32, "instructions", "asc-devkit guide for MTE1; taken for all pipes (8)", "G"),
     ),
-    spaces=SPACES, memory=MEMORY, gm_ub=GM_UB, gm_l1=GM_L1, gm_l1_nd2nz=GM_L1_ND2NZ, ub_gm=UB_GM, l0c_gm=L0C_GM,
-    mte1=MTE1, fixpipe=FIXPIPE, cube=CUBE, vector=VECTOR, scalar=SCALAR, sync=SYNC,
-    runtime=RUNTIME, host=HOST, link=LINK,
+    spaces=SPACES,
+    memory=MEMORY,
+    gm_ub=GM_UB,
+    gm_l1=GM_L1,
+    gm_l1_nd2nz=GM_L1_ND2NZ,
+    ub_gm=UB_GM,
+    l0c_gm=L0C_GM,
+    mte1=MTE1,
+    fixpipe=FIXPIPE,
+    cube=CUBE,
+    vector=VECTOR,
+    scalar=SCALAR,
+    sync=SYNC,
+    runtime=RUNTIME,
+    host=HOST,
+    link=LINK,
 )

@@ -66,9 +66,13 @@ _CONVERSIONS: dict[str, tuple[float, float, float, float]] = {
 def _register_op(row: tuple[float, float, float, float, float, float]) -> RegisterOp:
     latency, half, interval, interval_half, forward, ports = row
     return RegisterOp(
-        C(latency, "cycles", _VF, "F"), C(half, "cycles", _VF, "F"),
-        C(interval, "cycles", _VF, "F"), C(interval_half, "cycles", _VF, "F"),
-        C(forward, "cycles", _VF, "F"), C(ports, "ports", _VF, "F"), C(interval, "cycles", _VF, "F"),
+        C(latency, "cycles", _VF, "F"),
+        C(half, "cycles", _VF, "F"),
+        C(interval, "cycles", _VF, "F"),
+        C(interval_half, "cycles", _VF, "F"),
+        C(forward, "cycles", _VF, "F"),
+        C(ports, "ports", _VF, "F"),
+        C(interval, "cycles", _VF, "F"),
         C(0, "elements", _VF, "F"),
     )
 
@@ -77,8 +81,16 @@ def _conversion(row: tuple[float, float, float, float]) -> RegisterOp:
     latency, run, rows, lanes = row
     same = C(latency, "cycles", _PROFILES, "F")
     interval = C(run, "cycles", _PROFILES, "F")
-    return RegisterOp(same, same, interval, interval, C(3, "cycles", _VF, "F"), C(1, "ports", _PROFILES, "F"),
-                      C(rows, "cycles", _PROFILES, "F"), C(lanes, "elements", _PROFILES, "F"))
+    return RegisterOp(
+        same,
+        same,
+        interval,
+        interval,
+        C(3, "cycles", _VF, "F"),
+        C(1, "ports", _PROFILES, "F"),
+        C(rows, "cycles", _PROFILES, "F"),
+        C(lanes, "elements", _PROFILES, "F"),
+    )
 
 
 def _space(capacity: int, alignment: int) -> Space:
@@ -89,9 +101,15 @@ def _space(capacity: int, alignment: int) -> Space:
 
 
 SPACES = Spaces(
-    vec=_space(245760, 128), mat=_space(524288, 128), left=_space(65536, 64), right=_space(65536, 64),
-    acc=_space(262144, 128), bias=_space(4096, 64), fixpipe=_space(4096, 64),
-    leftscale=_space(4096, 32), rightscale=_space(4096, 32),
+    vec=_space(245760, 128),
+    mat=_space(524288, 128),
+    left=_space(65536, 64),
+    right=_space(65536, 64),
+    acc=_space(262144, 128),
+    bias=_space(4096, 64),
+    fixpipe=_space(4096, 64),
+    leftscale=_space(4096, 32),
+    rightscale=_space(4096, 32),
 )
 
 MEMORY = Memory(
@@ -208,10 +226,12 @@ VECTOR = RegisterVector(
     mask_row=C(36.11, "cycles", "pto-isa A5 formulas: 32-bit select row by row (7.2)", "F"),
     gather=C(33, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
     scatter=C(30, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
-    ops=OpTable((
-        *((name, _register_op(row)) for name, row in _REGISTER_OPS.items()),
-        *((name, _conversion(row)) for name, row in _CONVERSIONS.items()),
-    )),
+    ops=OpTable(
+        (
+            *((name, _register_op(row)) for name, row in _REGISTER_OPS.items()),
+            *((name, _conversion(row)) for name, row in _CONVERSIONS.items()),
+        )
+    ),
 )
 
 SCALAR = Scalar(
@@ -237,7 +257,8 @@ LINK: Link = replace(
 )
 
 A5 = Chip(
-    name="a5", generation="a5",
+    name="a5",
+    generation="a5",
     cores=Cores(
         clusters=C(32, "clusters", "asc-devkit runs on 950PR (1.1, 15)", "V"),
         vectors_per_cluster=C(2, "cores", "all sources (1.1)", "V"),
@@ -246,7 +267,20 @@ A5 = Chip(
         scheduler_threads=C(4, "threads", "simpler, 5 AICPU threads: 4 schedulers and 1 orchestrator (1.2)", "V"),
         pipe_queue_depth=C(32, "instructions", "asc-devkit guide for MTE1; taken for all pipes (8)", "G"),
     ),
-    spaces=SPACES, memory=MEMORY, gm_ub=GM_UB, gm_l1=GM_L1, gm_l1_nd2nz=GM_L1_ND2NZ, ub_gm=UB_GM, l0c_gm=L0C_GM,
-    mte1=MTE1, fixpipe=FIXPIPE, cube=CUBE, vector=VECTOR, scalar=SCALAR, sync=SYNC,
-    runtime=a2a3.RUNTIME, host=HOST, link=LINK,
+    spaces=SPACES,
+    memory=MEMORY,
+    gm_ub=GM_UB,
+    gm_l1=GM_L1,
+    gm_l1_nd2nz=GM_L1_ND2NZ,
+    ub_gm=UB_GM,
+    l0c_gm=L0C_GM,
+    mte1=MTE1,
+    fixpipe=FIXPIPE,
+    cube=CUBE,
+    vector=VECTOR,
+    scalar=SCALAR,
+    sync=SYNC,
+    runtime=a2a3.RUNTIME,
+    host=HOST,
+    link=LINK,
 )

@@ -73,14 +73,14 @@ class Space:
 class Memory:
     """Global memory and its cache, shared by every core of the die."""
 
-    hbm_gbps: Constant                # sustained read of all cores
-    hbm_nd2nz_gbps: Constant          # the same, converting to fractals on the fly
-    hbm_write_back_gbps: Constant     # dirty lines leaving the cache
+    hbm_gbps: Constant  # sustained read of all cores
+    hbm_nd2nz_gbps: Constant  # the same, converting to fractals on the fly
+    hbm_write_back_gbps: Constant  # dirty lines leaving the cache
     l2_bytes: Constant
     l2_line_bytes: Constant
-    l2_vector_gbps: Constant          # hits, all vector cores
-    l2_cube_gbps: Constant            # hits, all cube cores
-    same_line_vector: Constant        # slow-down when all cores walk the same addresses together
+    l2_vector_gbps: Constant  # hits, all vector cores
+    l2_cube_gbps: Constant  # hits, all cube cores
+    same_line_vector: Constant  # slow-down when all cores walk the same addresses together
     same_line_cube: Constant
 
 
@@ -88,14 +88,14 @@ class Memory:
 class Path:
     """A path between global memory and a core: ``t = latency + max(rows * row, bytes / rate)`` (spec hardware 3.3)."""
 
-    hit_rate: Constant                # bytes per cycle from L2
-    miss_rate: Constant               # bytes per cycle from HBM
-    row: Constant                     # cycles per row
-    issue: Constant                   # cycles the pipe is taken by one instruction, at least
-    fixed: Constant                   # cycles the pipe is taken in addition to the transfer
-    latency: Constant                 # cycles until the data is visible; overlaps the next transfers
-    split_lines: Constant             # share of the extra lines that rows across line borders cost
-    odd_row: Constant                 # cycles per row that does not begin at a 32-byte block, at least
+    hit_rate: Constant  # bytes per cycle from L2
+    miss_rate: Constant  # bytes per cycle from HBM
+    row: Constant  # cycles per row
+    issue: Constant  # cycles the pipe is taken by one instruction, at least
+    fixed: Constant  # cycles the pipe is taken in addition to the transfer
+    latency: Constant  # cycles until the data is visible; overlaps the next transfers
+    split_lines: Constant  # share of the extra lines that rows across line borders cost
+    odd_row: Constant  # cycles per row that does not begin at a 32-byte block, at least
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Mte1:
     left_rate: Constant
     right_rate: Constant
     latency: Constant
-    hidden: Constant                  # part of the latency that the next load overlaps
+    hidden: Constant  # part of the latency that the next load overlaps
     table_rate: Constant
     table_latency: Constant
     scale_rate: Constant
@@ -115,15 +115,15 @@ class Mte1:
 class Fixpipe:
     """The way out of L0C (spec hardware 4.2)."""
 
-    on_chip_elements: Constant        # elements per cycle to L1 or to one UB
-    split_elements: Constant          # elements per cycle to both UBs
+    on_chip_elements: Constant  # elements per cycle to L1 or to one UB
+    split_elements: Constant  # elements per cycle to both UBs
     latency: Constant
     gm_base: Constant
-    gm_row: Constant                  # least cycles per row
-    gm_rate: Constant                 # bytes per cycle
-    gm_odd: Constant                  # cycles per row and odd factor of its blocks, less one
-    unit_flag_bytes: Constant         # accumulator granule handed from the cube while it still runs
-    unit_flag: Constant               # 1: kernels drain granule by granule, 0: when the last multiply is over
+    gm_row: Constant  # least cycles per row
+    gm_rate: Constant  # bytes per cycle
+    gm_odd: Constant  # cycles per row and odd factor of its blocks, less one
+    unit_flag_bytes: Constant  # accumulator granule handed from the cube while it still runs
+    unit_flag: Constant  # 1: kernels drain granule by granule, 0: when the last multiply is over
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class RegisterOp:
     interval_half: Constant
     forward: Constant
     ports: Constant
-    interval_rows: Constant           # interval in a loop over rows of several registers
-    lanes: Constant                   # elements per step, 0: as many as the widest operand leaves room for
+    interval_rows: Constant  # interval in a loop over rows of several registers
+    lanes: Constant  # elements per step, 0: as many as the widest operand leaves room for
 
 
 @dataclass(frozen=True)
@@ -190,18 +190,18 @@ class RepeatVector:
     repeat_bytes: Constant
     max_repeats: Constant
     bank_groups: Constant
-    clash: Constant                   # extra cycles per repeat when two sources share a bank group
-    write_clash: Constant             # extra cycles per repeat when the result hits a bank being read
-    ragged: Constant                  # second pass over masked row tails
-    chained: Constant                 # head of an instruction that follows another one of the same tile operation
-    lone_row: Constant                # cycles per repeat to copy the only row of a column reduction
-    masked: Constant                  # a reduction over part of a repeat
-    fold: Constant                    # each fold instruction of a row reduction
-    fold_hidden: Constant             # part of head and tail of a column reduction's step that the next step overlaps
-    fold_least: Constant              # least cycles of such a step, beyond its repeats
-    fold_slope: Constant              # cycles per repeat of such a step
-    row_issue: Constant               # cycles between instructions issued row by row
-    row_loop: Constant                # scalar multiply and barrier of a loop over rows
+    clash: Constant  # extra cycles per repeat when two sources share a bank group
+    write_clash: Constant  # extra cycles per repeat when the result hits a bank being read
+    ragged: Constant  # second pass over masked row tails
+    chained: Constant  # head of an instruction that follows another one of the same tile operation
+    lone_row: Constant  # cycles per repeat to copy the only row of a column reduction
+    masked: Constant  # a reduction over part of a repeat
+    fold: Constant  # each fold instruction of a row reduction
+    fold_hidden: Constant  # part of head and tail of a column reduction's step that the next step overlaps
+    fold_least: Constant  # least cycles of such a step, beyond its repeats
+    fold_slope: Constant  # cycles per repeat of such a step
+    row_issue: Constant  # cycles between instructions issued row by row
+    row_loop: Constant  # scalar multiply and barrier of a loop over rows
     barrier: Constant
     ops: OpTable
 
@@ -217,15 +217,15 @@ class RegisterVector:
     store: Constant
     load_ports: Constant
     store_ports: Constant
-    overlap: Constant                 # stages counted twice when the parts are added up
-    dispatch: Constant                # instructions per cycle
+    overlap: Constant  # stages counted twice when the parts are added up
+    dispatch: Constant  # instructions per cycle
     loop_gap: Constant
-    loop_overlap: Constant            # share of an interval by which the next row starts early
-    bank_clash: Constant              # two loads and a store in one run
-    bank_clash_rows: Constant         # the same in a loop over rows
-    mask_unpack: Constant             # 32-bit select: cycles until the mask of a register is unpacked
-    mask_interval: Constant           # 32-bit select: cycles from one register to the next
-    mask_row: Constant                # 32-bit select: cycles from a row to the next, whose mask starts anew
+    loop_overlap: Constant  # share of an interval by which the next row starts early
+    bank_clash: Constant  # two loads and a store in one run
+    bank_clash_rows: Constant  # the same in a loop over rows
+    mask_unpack: Constant  # 32-bit select: cycles until the mask of a register is unpacked
+    mask_interval: Constant  # 32-bit select: cycles from one register to the next
+    mask_row: Constant  # 32-bit select: cycles from a row to the next, whose mask starts anew
     gather: Constant
     scatter: Constant
     ops: OpTable
@@ -237,9 +237,9 @@ class Scalar:
 
     instruction: Constant
     tile_issue: Constant
-    gather_row: Constant              # a row copied by its own instruction, address computed by scalar code
-    element: Constant                 # read-modify-write of one UB element by scalar code
-    gm_access: Constant               # scalar load or store that goes to global memory
+    gather_row: Constant  # a row copied by its own instruction, address computed by scalar code
+    element: Constant  # read-modify-write of one UB element by scalar code
+    gm_access: Constant  # scalar load or store that goes to global memory
 
 
 @dataclass(frozen=True)
@@ -274,20 +274,20 @@ class Runtime:
     idle_loop: Constant
     complete: Constant
     complete_consumer: Constant
-    dispatch: Constant                # each block claimed
+    dispatch: Constant  # each block claimed
     dispatch_store: Constant
     doorbell: Constant
     core_setup: Constant
-    core_setup_staged: Constant       # gated block, released by its doorbell
-    core_pickup: Constant             # next task already in the second slot
+    core_setup_staged: Constant  # gated block, released by its doorbell
+    core_pickup: Constant  # next task already in the second slot
     core_cold_min: Constant
     core_cold_max: Constant
     core_cold_mean: Constant
     finish_visible: Constant
     dummy: Constant
     sync_start: Constant
-    ring_window: Constant             # tasks
-    ring_heap: Constant               # bytes
+    ring_window: Constant  # tasks
+    ring_heap: Constant  # bytes
     rings: Constant
 
 
@@ -311,15 +311,15 @@ class Link:
 
     gbps: Constant
     latency_ns: Constant
-    staged_gbps: Constant             # one vector core through UB
+    staged_gbps: Constant  # one vector core through UB
     staged_ns: Constant
-    engine_gbps: Constant             # SDMA
+    engine_gbps: Constant  # SDMA
     engine_ns: Constant
     notify_ns: Constant
-    idle_gbps: Constant               # a chip's traffic to all peers, its cubes idle
-    busy_gbps: Constant               # the same while they multiply
-    cube_slowdown: Constant           # of the cube cores while all vector cores move data between chips
-    free_cores: Constant              # vector cores that may do so before the cubes notice
+    idle_gbps: Constant  # a chip's traffic to all peers, its cubes idle
+    busy_gbps: Constant  # the same while they multiply
+    cube_slowdown: Constant  # of the cube cores while all vector cores move data between chips
+    free_cores: Constant  # vector cores that may do so before the cubes notice
 
 
 @dataclass(frozen=True)

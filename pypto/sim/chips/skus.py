@@ -50,9 +50,12 @@ def _sku(name: str, base: Chip, clusters: int, clock_mhz: float, hbm_share: floa
     )
     memory = base.memory
     if hbm_share != 1.0:
-        memory = dataclasses.replace(memory, **{
-            field: Constant(old.value * hbm_share, old.unit, f"half GM bandwidth, {_INI}", "V")
-            for field in ("hbm_gbps", "hbm_nd2nz_gbps", "hbm_write_back_gbps")
-            for old in [getattr(memory, field)]
-        })
+        memory = dataclasses.replace(
+            memory,
+            **{
+                field: Constant(old.value * hbm_share, old.unit, f"half GM bandwidth, {_INI}", "V")
+                for field in ("hbm_gbps", "hbm_nd2nz_gbps", "hbm_write_back_gbps")
+                for old in [getattr(memory, field)]
+            },
+        )
     return dataclasses.replace(base, name=name, cores=cores, memory=memory)

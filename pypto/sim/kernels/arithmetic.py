@@ -163,8 +163,17 @@ def _shift_right_unsigned(bits: int) -> Callable[..., Any]:
     return shr
 
 
-_FLOAT = {"add": add, "sub": sub, "mul": mul, "div": div, "max": maximum, "min": minimum, "rem": rem, "fmod": fmod,
-          "lrelu": leaky}
+_FLOAT = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "div": div,
+    "max": maximum,
+    "min": minimum,
+    "rem": rem,
+    "fmod": fmod,
+    "lrelu": leaky,
+}
 _SHARED = {"add": add, "sub": sub, "mul": mul, "max": maximum, "min": minimum, "lrelu": leaky}
 _NARROW = {"div": div_narrow, "rem": rem_narrow, "fmod": fmod_narrow}
 _WIDE = {"div": div_wide, "rem": rem_wide, "fmod": fmod_wide}

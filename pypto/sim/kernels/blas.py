@@ -44,8 +44,21 @@ _use_one_thread()
 
 
 @lowered
-def sgemm(typingctx: Any, trans_a: Any, trans_b: Any, m: Any, n: Any, k: Any, a: Any, lda: Any, b: Any, ldb: Any,
-          beta: Any, c: Any, ldc: Any) -> Any:
+def sgemm(
+    typingctx: Any,
+    trans_a: Any,
+    trans_b: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    a: Any,
+    lda: Any,
+    b: Any,
+    ldb: Any,
+    beta: Any,
+    c: Any,
+    ldc: Any,
+) -> Any:
     """C = op(A) op(B) + beta C in column-major order; addresses are integers, ``beta`` is a float32."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
@@ -68,8 +81,21 @@ def sgemm(typingctx: Any, trans_a: Any, trans_b: Any, m: Any, n: Any, k: Any, a:
             return builder.inttoptr(value, byte.as_pointer())
 
         ta, tb, im, jn, kk, pa, la, pb, lb, scale, pc, lc = arguments
-        actual = [flag(ta), flag(tb), size(im), size(jn), size(kk), reference(real(1.0)), place(pa), size(la),
-                  place(pb), size(lb), reference(scale), place(pc), size(lc)]
+        actual = [
+            flag(ta),
+            flag(tb),
+            size(im),
+            size(jn),
+            size(kk),
+            reference(real(1.0)),
+            place(pa),
+            size(la),
+            place(pb),
+            size(lb),
+            reference(scale),
+            place(pc),
+            size(lc),
+        ]
         routine = ir.FunctionType(ir.VoidType(), [byte.as_pointer()] * len(actual))
         builder.call(cgutils.get_or_insert_function(builder.module, routine, _SYMBOL), actual)
         return context.get_dummy_value()

@@ -35,7 +35,7 @@ from pypto.sim.kernels import progress
 
 try:
     import fcntl
-except ImportError:         # no such locks on this system: every process compiles for itself
+except ImportError:  # no such locks on this system: every process compiles for itself
     fcntl = None  # type: ignore[assignment]
 
 _CHECKSUM_BYTES = 32
@@ -51,8 +51,13 @@ def _sources() -> list[Path]:
 def fingerprint() -> str:
     """Digest of what decides the machine code of a kernel: processor, compiler versions, package version, sources."""
     digest = hashlib.sha256()
-    facts = (pypto.__version__, numba.__version__, llvmlite.__version__, llvm.get_host_cpu_name(),
-             llvm.get_host_cpu_features().flatten())
+    facts = (
+        pypto.__version__,
+        numba.__version__,
+        llvmlite.__version__,
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    )
     digest.update(repr(facts).encode())
     for path in _sources():
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -148,7 +153,7 @@ def alone(path: Path | None) -> Iterator[None]:
             yield
         finally:
             if handle is not None:
-                lock.unlink(missing_ok=True)    # whoever waits for it finds the kernel
+                lock.unlink(missing_ok=True)  # whoever waits for it finds the kernel
                 fcntl.flock(handle, fcntl.LOCK_UN)  # also when a fork has inherited the descriptor
                 os.close(handle)
 

@@ -27,9 +27,16 @@ from pypto.sim.layout import OK, OUTSIDE_TILE, UNSUPPORTED_DTYPE
 SMALL_FLOATS: Final = (FP8E4M3FN, FP8E5M2, HF8, FP4)
 _INTEGERS: Final = (*INTEGERS, INT4)
 # Pairs that keep the low bits of a value outside the range of the destination; all others saturate (ops 11).
-WRAPPING: Final = frozenset({
-    (FP16, UINT8), (FP16, INT8), (FP32, INT16), (FP16, INT16), (INT64, INT32), (INT32, INT16),
-})
+WRAPPING: Final = frozenset(
+    {
+        (FP16, UINT8),
+        (FP16, INT8),
+        (FP32, INT16),
+        (FP16, INT16),
+        (INT64, INT32),
+        (INT32, INT16),
+    }
+)
 
 
 @kernel_code
@@ -83,8 +90,9 @@ def _body(target: DataType, source: DataType) -> Callable[[Any], int]:
     return _round(target, source, decode, convert)
 
 
-def _convert(target: DataType, source: DataType, decode: Callable[..., Any],
-             encode: Callable[..., Any]) -> Callable[[Any], int]:
+def _convert(
+    target: DataType, source: DataType, decode: Callable[..., Any], encode: Callable[..., Any]
+) -> Callable[[Any], int]:
     to_float = target.is_float() and not source.is_float()
 
     @kernel_code
@@ -107,8 +115,13 @@ def _convert(target: DataType, source: DataType, decode: Callable[..., Any],
     return body
 
 
-def _loop(target: DataType, source: DataType, decode: Callable[..., Any], rounding: Callable[..., Any],
-          convert: Callable[..., Any]) -> Callable[..., Any]:
+def _loop(
+    target: DataType,
+    source: DataType,
+    decode: Callable[..., Any],
+    rounding: Callable[..., Any],
+    convert: Callable[..., Any],
+) -> Callable[..., Any]:
     @kernel_code
     def loop(to, pitch, of, source_pitch, rows, cols):
         for i in range(rows):
@@ -118,8 +131,9 @@ def _loop(target: DataType, source: DataType, decode: Callable[..., Any], roundi
     return loop
 
 
-def _round(target: DataType, source: DataType, decode: Callable[..., Any],
-           convert: Callable[..., Any]) -> Callable[[Any], int]:
+def _round(
+    target: DataType, source: DataType, decode: Callable[..., Any], convert: Callable[..., Any]
+) -> Callable[[Any], int]:
     trunc, rint, away, down, up, odd = (
         _loop(target, source, decode, rounding, convert)
         for rounding in (truncated, nearest_even, nearest_away, floor, ceil, to_odd)
@@ -150,5 +164,3 @@ def _round(target: DataType, source: DataType, decode: Callable[..., Any],
         return OK
 
     return body
-
-

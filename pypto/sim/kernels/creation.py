@@ -97,8 +97,12 @@ def random(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     def body(args):
         dst, rounds = args[FIRST], args[FIRST + 7]
         k0, k1 = word32(args[FIRST + 1]), word32(args[FIRST + 2])
-        c0, c1, c2, c3 = (word32(args[FIRST + 3]), word32(args[FIRST + 4]), word32(args[FIRST + 5]),
-                          word32(args[FIRST + 6]))
+        c0, c1, c2, c3 = (
+            word32(args[FIRST + 3]),
+            word32(args[FIRST + 4]),
+            word32(args[FIRST + 5]),
+            word32(args[FIRST + 6]),
+        )
         rows, cols = valid_rows(dst), valid_cols(dst)
         if not covers(dst, rows, cols):
             return OUTSIDE_TILE

@@ -56,8 +56,14 @@ def _lower_dtype(context: Any, builder: Any, element: ElementType, value: DataTy
 
 
 _INTEGERS: dict[str, Any] = {
-    "int8": types.int8, "int16": types.int16, "int32": types.int32, "int64": types.int64,
-    "uint8": types.uint8, "uint16": types.uint16, "uint32": types.uint32, "uint64": types.uint64,
+    "int8": types.int8,
+    "int16": types.int16,
+    "int32": types.int32,
+    "int64": types.int64,
+    "uint8": types.uint8,
+    "uint16": types.uint16,
+    "uint32": types.uint32,
+    "uint64": types.uint64,
 }
 
 
@@ -203,4 +209,3 @@ def bits(typingctx: Any, value: Any, example: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(example))
 
     return example(value, example), codegen
-

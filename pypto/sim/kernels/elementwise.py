@@ -47,8 +47,9 @@ def _binary(dtype: DataType, apply: Callable[..., Any], checked: bool) -> Callab
     return body
 
 
-def _with_scalar(dtype: DataType, scalar_dtype: DataType, apply: Callable[..., Any],
-                 checked: bool) -> Callable[[Any], int]:
+def _with_scalar(
+    dtype: DataType, scalar_dtype: DataType, apply: Callable[..., Any], checked: bool
+) -> Callable[[Any], int]:
     def body(args):
         dst, a = args[FIRST], args[SECOND]
         y = scalar(args[THIRD], scalar_dtype)
@@ -157,5 +158,6 @@ def bitwise(instruction: Instruction, dtypes: Dtypes) -> Kernel:
 def bitwise_scalar(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     """``dst = a op s`` on the bits of integers."""
     dtype = same(instruction, dtypes, (0, 1), INTEGERS)
-    return Kernel(_name(instruction, dtype),
-                  _with_scalar(dtype, dtype, bit_operation(instruction.variant, dtype), False))
+    return Kernel(
+        _name(instruction, dtype), _with_scalar(dtype, dtype, bit_operation(instruction.variant, dtype), False)
+    )

@@ -56,7 +56,7 @@ def _e5m2_table() -> Table:
     table = _ieee_table(5, 15, 2)
     for sign in (0, 0x80):
         table[sign + 0x7C] = -np.inf if sign else np.inf
-        table[sign + 0x7D:sign + 0x80] = np.nan
+        table[sign + 0x7D : sign + 0x80] = np.nan
     return table
 
 
@@ -93,7 +93,10 @@ def _e8m0_table() -> Table:
 
 
 TABLES: Final[dict[DataType, Table]] = {
-    FP8E4M3FN: _e4m3_table(), FP8E5M2: _e5m2_table(), FP4: _ieee_table(2, 1, 1), HF8: _hf8_table(),
+    FP8E4M3FN: _e4m3_table(),
+    FP8E5M2: _e5m2_table(),
+    FP4: _ieee_table(2, 1, 1),
+    HF8: _hf8_table(),
     FP8E8M0: _e8m0_table(),
 }
 
@@ -175,5 +178,3 @@ _ENCODERS: Final = {
 def encoder(dtype: DataType) -> Callable[..., Any]:
     """Function from float32 to the nearest byte of ``dtype``."""
     return _ENCODERS[dtype]
-
-

@@ -20,8 +20,11 @@ def partial(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     def body(args):
         dst, a, b = args[FIRST], args[SECOND], args[THIRD]
         rows, cols = valid_rows(dst), valid_cols(dst)
-        if not (covers(dst, rows, cols) and covers(a, valid_rows(a), valid_cols(a))
-                and covers(b, valid_rows(b), valid_cols(b))):
+        if not (
+            covers(dst, rows, cols)
+            and covers(a, valid_rows(a), valid_cols(a))
+            and covers(b, valid_rows(b), valid_cols(b))
+        ):
             return OUTSIDE_TILE
         for i in range(rows):
             to, left = address(dst) + i * stride(dst) * size, address(a) + i * stride(a) * size

@@ -112,8 +112,12 @@ def _folding(combine: Callable[..., Any], start: Any) -> Callable[..., Any]:
 
 def _row_fold(variant: str, dtype: DataType) -> Callable[..., Any]:
     if variant in ("max", "min"):
-        names = {("max", True): row_maximum, ("min", True): row_minimum,
-                 ("max", False): row_maximum_integer, ("min", False): row_minimum_integer}
+        names = {
+            ("max", True): row_maximum,
+            ("min", True): row_minimum,
+            ("max", False): row_maximum_integer,
+            ("min", False): row_minimum_integer,
+        }
         return names[variant, dtype.is_float()]
     start = 0 if variant == "sum" else 1
     if dtype.is_float():
@@ -161,8 +165,11 @@ def col_reduce(instruction: Instruction, dtypes: Dtypes) -> Kernel:
     """``dst[0,j]`` = reduction of the valid rows of column j, row by row; nothing is written when there are none."""
     dtype = same(instruction, dtypes, (0, 1), NUMBERS)
     narrow = dtype.is_float() and dtype != FP32 and instruction.variant in ("sum", "prod")
-    body = _col_reduce_wide(dtype, _COL_STEPS[instruction.variant]) if narrow else _col_reduce(
-        dtype, _COL_STEPS[instruction.variant])
+    body = (
+        _col_reduce_wide(dtype, _COL_STEPS[instruction.variant])
+        if narrow
+        else _col_reduce(dtype, _COL_STEPS[instruction.variant])
+    )
     return Kernel(f"{instruction.mnemonic}.{dtype.to_string()}", body)
 
 
@@ -267,5 +274,3 @@ def col_argument(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         return OK
 
     return Kernel(f"{instruction.mnemonic}.{dtype.to_string()}", body)
-
-

@@ -154,5 +154,3 @@ def _merge_body(dtype: DataType, lists: int) -> Callable[[Any], int]:
         return OK
 
     return body
-
-

@@ -53,7 +53,8 @@ def reject(instruction: Instruction, dtypes: Dtypes, legal: str) -> UnsupportedD
     """The error for ``dtypes`` (one per operand, ``None`` for scalars and lists)."""
     given = ", ".join(
         f"{operand.name}: {dtype.to_string()}"
-        for operand, dtype in zip(instruction.operands, dtypes) if dtype is not None
+        for operand, dtype in zip(instruction.operands, dtypes)
+        if dtype is not None
     )
     return UnsupportedDtype(f"{instruction.mnemonic}: no kernel for {given}; legal: {legal}")
 

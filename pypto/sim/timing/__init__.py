@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from .timeline import TaskRecord, Timeline, time_ranks, time_recording
 
 _HOMES = {
-    "DeviceState": "state", "TaskRecord": "timeline", "Timeline": "timeline", "time_ranks": "timeline",
+    "DeviceState": "state",
+    "TaskRecord": "timeline",
+    "Timeline": "timeline",
+    "time_ranks": "timeline",
     "time_recording": "timeline",
 }
 

@@ -30,7 +30,7 @@ def empty_cache(tags: int) -> Cache:
     """A cold cache for addresses below ``tags`` times 64 lines."""
     cache = np.zeros(HEADER + TAG_WORDS * tags, np.int64)
     cache[_NEWEST] = cache[_OLDEST] = -1
-    cache[HEADER + _NEWER::TAG_WORDS] = _UNLISTED
+    cache[HEADER + _NEWER :: TAG_WORDS] = _UNLISTED
     return cache
 
 
@@ -40,7 +40,7 @@ def grown(cache: Cache, tags: int) -> Cache:
     if have >= tags:
         return cache
     larger = empty_cache(tags)
-    larger[:len(cache)] = cache
+    larger[: len(cache)] = cache
     return larger
 
 
@@ -88,7 +88,7 @@ def _tag(tag):
 
 def forget_readers(cache: Cache) -> None:
     """Time begins anew: nobody reads."""
-    cache[HEADER + _READ_UNTIL::TAG_WORDS] = 0
+    cache[HEADER + _READ_UNTIL :: TAG_WORDS] = 0
 
 
 @kernel

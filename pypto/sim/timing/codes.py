@@ -15,13 +15,13 @@ FIX: Final = 6
 PIPE_COUNT: Final = 7
 
 # how the engine treats a row
-COMPUTE: Final = 0     # runs for its time on its pipe
-TRANSFER: Final = 1    # shares a path to global memory
-MMAD: Final = 2        # as COMPUTE, cheaper when the cube is still running
-STALL: Final = 3       # executed by the scalar unit itself, which waits for it
-BARRIER: Final = 4     # waits until every member of its group has arrived
-PREFETCH: Final = 5    # fills the cache without waiting
-REMOTE: Final = 7      # moves data to or from another chip for the time its row has
+COMPUTE: Final = 0  # runs for its time on its pipe
+TRANSFER: Final = 1  # shares a path to global memory
+MMAD: Final = 2  # as COMPUTE, cheaper when the cube is still running
+STALL: Final = 3  # executed by the scalar unit itself, which waits for it
+BARRIER: Final = 4  # waits until every member of its group has arrived
+PREFETCH: Final = 5  # fills the cache without waiting
+REMOTE: Final = 7  # moves data to or from another chip for the time its row has
 SCALAR_CODE: Final = 6  # a tile instruction without a vector form, done element by element by the scalar unit
 
 # how the time of a row follows from its extents (cycles.py)
@@ -41,21 +41,21 @@ REGISTER_COL_REDUCE: Final = 12
 REGISTER_GATHER: Final = 13
 REGISTER_SORT: Final = 14
 CUBE: Final = 20
-BYTES: Final = 21      # latency + bytes / rate
-ELEMENTS: Final = 22   # latency + elements / rate
+BYTES: Final = 21  # latency + bytes / rate
+ELEMENTS: Final = 22  # latency + elements / rate
 DMA: Final = 23
-DRAIN: Final = 24      # accumulator to global memory
+DRAIN: Final = 24  # accumulator to global memory
 
 # columns of a program's cost table, one row per instruction
 KIND: Final = 0
 RULE: Final = 1
 ELEMENTS_PER_REPEAT: Final = 2
-STRIDE: Final = 3      # elements between rows of the work tile
+STRIDE: Final = 3  # elements between rows of the work tile
 WHOLE_ROWS: Final = 4  # 1: flat only when rows are whole repeats
 OVERHEAD: Final = 5
 SLOPE: Final = 6
-TAIL: Final = 7        # cycles until the result is visible, beyond the time on the pipe
-RATE: Final = 8        # transfers: bytes of a line that close rows share
+TAIL: Final = 7  # cycles until the result is visible, beyond the time on the pipe
+RATE: Final = 8  # transfers: bytes of a line that close rows share
 EXTRA: Final = 9
 ELEMENT_BITS: Final = 10
 PATH: Final = 11
@@ -63,7 +63,7 @@ ISSUE: Final = 12
 ROW: Final = 13
 MAX_REPEATS: Final = 14
 UNIT_FLAG: Final = 15  # bytes of the accumulator that the cube hands over while it still runs, 0: the whole tile
-ODD_ROW: Final = 16    # transfers: cycles per row that does not begin at a 32-byte block, at least
+ODD_ROW: Final = 16  # transfers: cycles per row that does not begin at a 32-byte block, at least
 COST_COLUMNS: Final = 17
 
 # paths to global memory

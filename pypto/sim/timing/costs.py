@@ -45,8 +45,8 @@ class _Instruction:
         self.dtype = _dtype(int(program.dtype[pc]))
         self.dtype_out = _dtype(int(program.dtype_out[pc]))
         tiles = program.tiles
-        self.reads = [tiles[t] for t in program.reads[program.reads_start[pc]:program.reads_start[pc + 1]]]
-        self.writes = [tiles[t] for t in program.writes[program.writes_start[pc]:program.writes_start[pc + 1]]]
+        self.reads = [tiles[t] for t in program.reads[program.reads_start[pc] : program.reads_start[pc + 1]]]
+        self.writes = [tiles[t] for t in program.writes[program.writes_start[pc] : program.writes_start[pc + 1]]]
         self.row = INSTRUCTIONS.get(self.mnemonic)
 
     @property
@@ -67,7 +67,7 @@ class _Instruction:
             return None
         operands = self.row.operands
         reading = operands[self.row.work].access != "out"
-        same = [o for o in operands[:self.row.work] if o.kind == "tile" and (o.access != "out") == reading]
+        same = [o for o in operands[: self.row.work] if o.kind == "tile" and (o.access != "out") == reading]
         tiles = self.reads if reading else self.writes
         return tiles[len(same)] if len(same) < len(tiles) else None
 
@@ -95,11 +95,16 @@ def program_costs(program: ProgramRecord, chip: Chip) -> CostTable:
 
 def _signature(program: ProgramRecord, pc: int) -> tuple[object, ...]:
     tiles = program.tiles
-    reads = program.reads[program.reads_start[pc]:program.reads_start[pc + 1]]
-    writes = program.writes[program.writes_start[pc]:program.writes_start[pc + 1]]
+    reads = program.reads[program.reads_start[pc] : program.reads_start[pc + 1]]
+    writes = program.writes[program.writes_start[pc] : program.writes_start[pc + 1]]
     return (
-        int(program.mnemonic[pc]), int(program.pipe[pc]), int(program.dtype[pc]), int(program.dtype_out[pc]),
-        tiles[reads].tobytes(), tiles[writes].tobytes(), tuple(program.attributes[pc].items()),
+        int(program.mnemonic[pc]),
+        int(program.pipe[pc]),
+        int(program.dtype[pc]),
+        int(program.dtype_out[pc]),
+        tiles[reads].tobytes(),
+        tiles[writes].tobytes(),
+        tuple(program.attributes[pc].items()),
     )
 
 
@@ -255,9 +260,14 @@ def _sorted_per_repeat(instruction: _Instruction) -> int:
 
 
 _REPEAT_SHAPES: Final = {
-    "elementwise": _repeat_elementwise, "row_reduce": _repeat_row_reduce, "col_reduce": _repeat_col_reduce,
-    "row_expand": _repeat_row_expand, "row_expand_op": _repeat_row_expand_op, "gather": _repeat_gather,
-    "transpose": _repeat_blocks, "sort": _repeat_sort,
+    "elementwise": _repeat_elementwise,
+    "row_reduce": _repeat_row_reduce,
+    "col_reduce": _repeat_col_reduce,
+    "row_expand": _repeat_row_expand,
+    "row_expand_op": _repeat_row_expand_op,
+    "gather": _repeat_gather,
+    "transpose": _repeat_blocks,
+    "sort": _repeat_sort,
 }
 
 
@@ -286,7 +296,9 @@ def _register(p: Row, instruction: _Instruction, recipe: Recipe, unit: RegisterV
     if recipe.register[-1] == "select" and bits == 32:
         _unpack_masks(p, unit)
     p[c.RULE] = {
-        "row_reduce": c.REGISTER_ROW_REDUCE, "col_reduce": c.REGISTER_COL_REDUCE, "sort": c.REGISTER_SORT,
+        "row_reduce": c.REGISTER_ROW_REDUCE,
+        "col_reduce": c.REGISTER_COL_REDUCE,
+        "sort": c.REGISTER_SORT,
     }.get(recipe.shape, c.REGISTER_ELEMENTWISE)
 
 
@@ -473,7 +485,19 @@ def _signal(p: Row, instruction: _Instruction, chip: Chip) -> None:
 
 
 _RULES: Final[dict[str, Callable[[Row, _Instruction, Chip], None]]] = {
-    "copy_gm": _copy_gm, "gather_gm": _gather_gm, "move": _move, "mmad": _mmad, "mmad_mx": _mmad, "push": _push,
-    "pop": _pop, "free": _free, "event": _event, "barrier": _barrier, "prefetch": _prefetch, "none": _none,
-    "remote": _remote, "notify": _signal, "wait": _signal,
+    "copy_gm": _copy_gm,
+    "gather_gm": _gather_gm,
+    "move": _move,
+    "mmad": _mmad,
+    "mmad_mx": _mmad,
+    "push": _push,
+    "pop": _pop,
+    "free": _free,
+    "event": _event,
+    "barrier": _barrier,
+    "prefetch": _prefetch,
+    "none": _none,
+    "remote": _remote,
+    "notify": _signal,
+    "wait": _signal,
 }

@@ -17,12 +17,39 @@ from .compiled import entry, kernel
 from .pipes import kind_of, path_of, pipe_of
 
 CLASSES: Final = (
-    "cube", "vector", "scalar", "L1->L0", "L0C->chip", "UB->chip", "GM->UB", "GM->L1", "UB->GM", "L0C->GM", "HBM", "L2",
-    "dependency", "scheduler", "orchestrator",
+    "cube",
+    "vector",
+    "scalar",
+    "L1->L0",
+    "L0C->chip",
+    "UB->chip",
+    "GM->UB",
+    "GM->L1",
+    "UB->GM",
+    "L0C->GM",
+    "HBM",
+    "L2",
+    "dependency",
+    "scheduler",
+    "orchestrator",
 )
-(CUBE, VECTOR, SCALAR, L1_L0, L0C_CHIP, UB_CHIP, GM_UB, GM_L1, UB_GM, L0C_GM, HBM, L2, DEPENDENCY, SCHEDULER,
-ORCHESTRATOR,
- ) = range(15)
+(
+    CUBE,
+    VECTOR,
+    SCALAR,
+    L1_L0,
+    L0C_CHIP,
+    UB_CHIP,
+    GM_UB,
+    GM_L1,
+    UB_GM,
+    L0C_GM,
+    HBM,
+    L2,
+    DEPENDENCY,
+    SCHEDULER,
+    ORCHESTRATOR,
+) = range(15)
 
 
 @kernel

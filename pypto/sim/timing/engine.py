@@ -81,8 +81,10 @@ def _request(m, f, cache, core, pipe, now):
     if m[core + x.IS_CUBE]:
         m[row + x.WORK] = slowed(m, m[row + x.WORK])
     classes = m[x.SHARES]
-    alone = (from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
-             + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE])
+    alone = (
+        from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
+        + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE]
+    )
     m[core + x.SECOND + port] = second
     f[core + x.SECOND_BYTES + port] = from_l2
     m[core + x.BEGUN + port] = now
@@ -264,8 +266,14 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
         known = known and memo[own, k] == word
         memo[own, k] = word
     if not known:
-        time = cycles(costs[own], trace[number, TRACE_VALID_ROWS], trace[number, TRACE_VALID_COLS],
-                      trace[number, TRACE_REPORT + 1], trace[number, TRACE_REPORT + 2], trace[number, TRACE_REPORT + 3])
+        time = cycles(
+            costs[own],
+            trace[number, TRACE_VALID_ROWS],
+            trace[number, TRACE_VALID_COLS],
+            trace[number, TRACE_REPORT + 1],
+            trace[number, TRACE_REPORT + 2],
+            trace[number, TRACE_REPORT + 3],
+        )
         memo[own, 5] = np.int64(np.rint(time * cycle))
     kind = np.int64(costs[own, c.KIND])
     m[row + x.WHAT] |= kind
@@ -306,7 +314,10 @@ def _delay_odd_rows(m, row, costs, own, cycle):
 @kernel
 def _place(m, row, trace, number):
     """Where a transfer goes in memory; rows without gaps are one burst."""
-    bursts, nbytes, pitch = (trace[number, TRACE_REPORT + 1], trace[number, TRACE_REPORT + 2],
-                             trace[number, TRACE_REPORT + 3])
+    bursts, nbytes, pitch = (
+        trace[number, TRACE_REPORT + 1],
+        trace[number, TRACE_REPORT + 2],
+        trace[number, TRACE_REPORT + 3],
+    )
     m[row + x.ADDRESS], m[row + x.PITCH] = trace[number, TRACE_REPORT], pitch
     m[row + x.BURSTS] = 1 if pitch == nbytes and bursts > 0 else bursts

@@ -65,14 +65,28 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     m[x.CLUSTERS], m[x.LANES] = chip.clusters, int(chip.cores.vectors_per_cluster.value)
     m[x.THREADS] = int(chip.cores.scheduler_threads.value)
     for word, constant in (
-        (x.SUBMIT_COST, r.submit), (x.LOOKUP, r.submit_lookup), (x.INSERT, r.submit_insert), (x.EDGE, r.submit_edge),
-        (x.SCALAR_ARGUMENT, r.submit_scalar), (x.ALLOC, r.alloc), (x.SCOPE_END, r.scope_end),
-        (x.SCOPE_END_TASK, r.scope_end_task), (x.INSTRUCTION, r.orchestrator_instruction), (x.POLL, r.poll),
-        (x.IDLE_LOOP, r.idle_loop), (x.COMPLETE_COST, r.complete), (x.COMPLETE_CONSUMER, r.complete_consumer),
-        (x.DISPATCH_COST, r.dispatch), (x.STORE, r.dispatch_store), (x.DOORBELL,
-        r.doorbell), (x.SETUP, r.core_setup),
-        (x.STAGED_SETUP, r.core_setup_staged), (x.PICKUP, r.core_pickup), (x.VISIBLE, r.finish_visible),
-        (x.DUMMY_COST, r.dummy), (x.SYNC_START_COST, r.sync_start),
+        (x.SUBMIT_COST, r.submit),
+        (x.LOOKUP, r.submit_lookup),
+        (x.INSERT, r.submit_insert),
+        (x.EDGE, r.submit_edge),
+        (x.SCALAR_ARGUMENT, r.submit_scalar),
+        (x.ALLOC, r.alloc),
+        (x.SCOPE_END, r.scope_end),
+        (x.SCOPE_END_TASK, r.scope_end_task),
+        (x.INSTRUCTION, r.orchestrator_instruction),
+        (x.POLL, r.poll),
+        (x.IDLE_LOOP, r.idle_loop),
+        (x.COMPLETE_COST, r.complete),
+        (x.COMPLETE_CONSUMER, r.complete_consumer),
+        (x.DISPATCH_COST, r.dispatch),
+        (x.STORE, r.dispatch_store),
+        (x.DOORBELL, r.doorbell),
+        (x.SETUP, r.core_setup),
+        (x.STAGED_SETUP, r.core_setup_staged),
+        (x.PICKUP, r.core_pickup),
+        (x.VISIBLE, r.finish_visible),
+        (x.DUMMY_COST, r.dummy),
+        (x.SYNC_START_COST, r.sync_start),
     ):
         m[word] = _ps(constant.value)
     m[x.WINDOW], m[x.HEAP_BYTES], m[x.RINGS] = int(r.ring_window.value), int(r.ring_heap.value), int(r.rings.value)
@@ -100,9 +114,13 @@ def _rates(chip: Chip) -> tuple[list[float], list[float]]:
     memory, per_cycle = chip.memory, chip.clock_mhz / PS_PER_US
     evictions = memory.hbm_gbps.value / 1000
     path = [
-        chip.gm_ub.miss_rate.value * per_cycle, chip.gm_l1_nd2nz.miss_rate.value * per_cycle, evictions,
-        chip.gm_ub.hit_rate.value * per_cycle, chip.gm_l1_nd2nz.hit_rate.value * per_cycle,
-        chip.ub_gm.hit_rate.value * per_cycle, chip.l0c_gm.hit_rate.value * per_cycle,
+        chip.gm_ub.miss_rate.value * per_cycle,
+        chip.gm_l1_nd2nz.miss_rate.value * per_cycle,
+        evictions,
+        chip.gm_ub.hit_rate.value * per_cycle,
+        chip.gm_l1_nd2nz.hit_rate.value * per_cycle,
+        chip.ub_gm.hit_rate.value * per_cycle,
+        chip.l0c_gm.hit_rate.value * per_cycle,
     ]
     vector, cube = memory.l2_vector_gbps.value / 1000, memory.l2_cube_gbps.value / 1000
     pool = [memory.hbm_gbps.value / 1000, memory.hbm_nd2nz_gbps.value / 1000, evictions, vector, cube, vector, cube]
@@ -154,9 +172,9 @@ def _lay_out_cross(m: Ints, links: Links) -> None:
     words = _references(links.cross, int(m[x.ROWS]), x.ROW_WORDS)
     lengths = links.links[np.flatnonzero(links.flags & x.HAS_CROSS)]
     words[lengths] = links.cross[lengths]
-    m[cross:cross + len(words)] = words
-    sizes = m[m[x.BARRIERS]:m[x.BARRIERS] + len(links.barrier_size) * x.BARRIER_WORDS]
-    sizes[x.BARRIER_SIZE::x.BARRIER_WORDS] = links.barrier_size
+    m[cross : cross + len(words)] = words
+    sizes = m[m[x.BARRIERS] : m[x.BARRIERS] + len(links.barrier_size) * x.BARRIER_WORDS]
+    sizes[x.BARRIER_SIZE :: x.BARRIER_WORDS] = links.barrier_size
 
 
 def _lay_out_subtasks(table: Ints, m: Ints, r: Recording) -> None:
@@ -166,7 +184,7 @@ def _lay_out_subtasks(table: Ints, m: Ints, r: Recording) -> None:
     table[:, x.SUB_LANE] = r.subtask_lane
     table[:, x.SUB_FIRST] = m[x.ROWS] + r.subtask_trace_start * x.ROW_WORDS
     table[:, x.SUB_STOP] = m[x.ROWS] + r.subtask_trace_stop * x.ROW_WORDS
-    table[:, x.SUB_CORE:x.SUB_FINISH + 1] = -1
+    table[:, x.SUB_CORE : x.SUB_FINISH + 1] = -1
     table[r.subtask_start[1:][np.diff(r.subtask_start) > 0] - 1, x.SUB_LAST] = 1
 
 
@@ -182,9 +200,13 @@ def _consumers(r: Recording) -> tuple[Ints, Ints]:
 
 def _lay_out_tasks(table: Ints, m: Ints, r: Recording) -> None:
     for column, values in (
-        (x.TASK_KIND, r.task_kind), (x.BLOCKS, r.task_blocks), (x.TASK_FLAGS, r.task_flags), (x.TENSORS,
-        r.task_tensors),
-        (x.SCALAR_ARGUMENTS, r.task_scalars), (x.LOOKUPS, r.task_lookups), (x.SCOPE, r.task_scope),
+        (x.TASK_KIND, r.task_kind),
+        (x.BLOCKS, r.task_blocks),
+        (x.TASK_FLAGS, r.task_flags),
+        (x.TENSORS, r.task_tensors),
+        (x.SCALAR_ARGUMENTS, r.task_scalars),
+        (x.LOOKUPS, r.task_lookups),
+        (x.SCOPE, r.task_scope),
         (x.LEFT, np.diff(r.subtask_start)),
     ):
         table[:, column] = values
@@ -195,8 +217,8 @@ def _lay_out_tasks(table: Ints, m: Ints, r: Recording) -> None:
     deps_at, consumers_at = int(m[x.DEPS]), int(m[x.CONSUMERS])
     table[:, x.DEP_FIRST], table[:, x.DEP_STOP] = deps_at + r.deps_start[:-1], deps_at + r.deps_start[1:]
     table[:, x.CONSUMER_FIRST], table[:, x.CONSUMER_STOP] = consumers_at + start[:-1], consumers_at + start[1:]
-    m[deps_at:deps_at + len(r.deps)] = _references(r.deps, int(m[x.TASKS]), x.TASK_WORDS)
-    m[consumers_at:consumers_at + len(consumers)] = _references(consumers, int(m[x.TASKS]), x.TASK_WORDS)
+    m[deps_at : deps_at + len(r.deps)] = _references(r.deps, int(m[x.TASKS]), x.TASK_WORDS)
+    m[consumers_at : consumers_at + len(consumers)] = _references(consumers, int(m[x.TASKS]), x.TASK_WORDS)
     for column in (x.SUBMITTED_AT, x.READY_AT, x.COMPLETE_AT, x.READY_CAUSE):
         table[:, column] = -1
 
@@ -253,33 +275,57 @@ def _build(recording: Recording, chip: Chip, links: Links, log_lines: int) -> tu
     core_words = x.RING + c.PIPE_COUNT * int(chip.cores.pipe_queue_depth.value)
     block = _Block()
     for place, words in (
-        (x.ROWS, n_rows * x.ROW_WORDS), (x.SUBTASKS, n_subs * x.SUB_WORDS), (x.TASKS, n_tasks * x.TASK_WORDS),
-        (x.CORES, n_cores * core_words), (x.THREAD_TABLE, threads * x.THREAD_WORDS), (x.CROSS_LIST, len(links.cross)),
-        (x.DEPS, len(r.deps)), (x.CONSUMERS, len(r.deps)), (x.EVENTS, r.events.size),
+        (x.ROWS, n_rows * x.ROW_WORDS),
+        (x.SUBTASKS, n_subs * x.SUB_WORDS),
+        (x.TASKS, n_tasks * x.TASK_WORDS),
+        (x.CORES, n_cores * core_words),
+        (x.THREAD_TABLE, threads * x.THREAD_WORDS),
+        (x.CROSS_LIST, len(links.cross)),
+        (x.DEPS, len(r.deps)),
+        (x.CONSUMERS, len(r.deps)),
+        (x.EVENTS, r.events.size),
         (x.QUEUE, (6 * n_cores + 2 * n_subs + threads + 16) * x.EVENT_WORDS),
-        (x.READY, QUEUES * (x.READY_ITEMS + 2 * (n_tasks + 1))), (x.FINISHED, threads * (2 * n_cores + 1)),
-        (x.RING_TABLE, rings * x.RING_WORDS), (x.RING_TASKS, rings * (n_tasks + 1)), (x.SCOPES, 64),
-        (x.BARRIERS, len(links.barrier_size) * x.BARRIER_WORDS), (x.BATCH, 8 * n_cores), (x.DIRTY, n_cores + 1),
-        (x.LOG, log_lines * x.LOG_WORDS), (x.SHARES, sharing.CLASSES * (x.SHARE_WORDS + 2 * 3 * n_cores)),
+        (x.READY, QUEUES * (x.READY_ITEMS + 2 * (n_tasks + 1))),
+        (x.FINISHED, threads * (2 * n_cores + 1)),
+        (x.RING_TABLE, rings * x.RING_WORDS),
+        (x.RING_TASKS, rings * (n_tasks + 1)),
+        (x.SCOPES, 64),
+        (x.BARRIERS, len(links.barrier_size) * x.BARRIER_WORDS),
+        (x.BATCH, 8 * n_cores),
+        (x.DIRTY, n_cores + 1),
+        (x.LOG, log_lines * x.LOG_WORDS),
+        (x.SHARES, sharing.CLASSES * (x.SHARE_WORDS + 2 * 3 * n_cores)),
     ):
         block.reserve(place, words)
     m, f = block.build()
     for word, value in (
-        (x.READY_SIZE, n_tasks + 1), (x.FINISHED_SIZE, 2 * n_cores + 1), (x.RING_SIZE, n_tasks + 1),
-        (x.LOG_SIZE, log_lines), (x.SHARE_OWNERS, 3 * n_cores), (x.TASK_COUNT, n_tasks), (x.CORE_COUNT, n_cores),
-        (x.EVENT_ROWS, len(r.events)), (x.WAITING, x.NOT_WAITING), (x.ENDED, -1), (x.DRAINING, -1),
+        (x.READY_SIZE, n_tasks + 1),
+        (x.FINISHED_SIZE, 2 * n_cores + 1),
+        (x.RING_SIZE, n_tasks + 1),
+        (x.LOG_SIZE, log_lines),
+        (x.SHARE_OWNERS, 3 * n_cores),
+        (x.TASK_COUNT, n_tasks),
+        (x.CORE_COUNT, n_cores),
+        (x.EVENT_ROWS, len(r.events)),
+        (x.WAITING, x.NOT_WAITING),
+        (x.ENDED, -1),
+        (x.DRAINING, -1),
         (x.CACHE_TAGS, cache_tags(r, chip)),
     ):
         m[word] = value
     _figures(m, f, chip)
 
     def table(place: int, count: int, words: int) -> Ints:
-        return m[m[place]:m[place] + count * words].reshape(count, words)
+        return m[m[place] : m[place] + count * words].reshape(count, words)
 
     played = Played(
-        m, table(x.ROWS, n_rows, x.ROW_WORDS), table(x.SUBTASKS, n_subs, x.SUB_WORDS),
-        table(x.TASKS, n_tasks, x.TASK_WORDS), table(x.CORES, n_cores, core_words),
-        table(x.THREAD_TABLE, threads, x.THREAD_WORDS), table(x.LOG, log_lines, x.LOG_WORDS),
+        m,
+        table(x.ROWS, n_rows, x.ROW_WORDS),
+        table(x.SUBTASKS, n_subs, x.SUB_WORDS),
+        table(x.TASKS, n_tasks, x.TASK_WORDS),
+        table(x.CORES, n_cores, core_words),
+        table(x.THREAD_TABLE, threads, x.THREAD_WORDS),
+        table(x.LOG, log_lines, x.LOG_WORDS),
     )
     _lay_out_cross(m, links)
     if n_subs:
@@ -287,7 +333,7 @@ def _build(recording: Recording, chip: Chip, links: Links, log_lines: int) -> tu
     _lay_out_tasks(played.tasks, m, r)
     _lay_out_cores(played.cores, m, chip)
     _lay_out_shares(m, f, chip)
-    m[m[x.EVENTS]:m[x.EVENTS] + r.events.size] = r.events.ravel()
+    m[m[x.EVENTS] : m[x.EVENTS] + r.events.size] = r.events.ravel()
     return played, f
 
 
@@ -311,8 +357,14 @@ def play(
     prices = np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS))
     memo = np.full((len(prices), engine.MEMO_WORDS), -1, np.int64)
     engine.lay_out_rows(
-        played.memory, memo, *links[:-2], trace, prices, cycle,
-        chip.scalar.instruction.value * cycle, chip.scalar.tile_issue.value * cycle,
+        played.memory,
+        memo,
+        *links[:-2],
+        trace,
+        prices,
+        cycle,
+        chip.scalar.instruction.value * cycle,
+        chip.scalar.tile_issue.value * cycle,
     )
     if told is not None:
         _tell(played.rows, told)

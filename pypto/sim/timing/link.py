@@ -26,29 +26,29 @@ Ints = NDArray[np.int64]
 class Programs(NamedTuple):
     """All programs of a recording, end to end. Tiles with slots appear once per slot."""
 
-    first_pc: Ints            # per program
-    pipe: NDArray[np.int8]    # per instruction
-    waits_all: NDArray[np.int8]   # per instruction: 1 when it waits for every pipe
+    first_pc: Ints  # per program
+    pipe: NDArray[np.int8]  # per instruction
+    waits_all: NDArray[np.int8]  # per instruction: 1 when it waits for every pipe
     reads_start: Ints
     reads: Ints
     writes_start: Ints
     writes: Ints
-    slots: Ints               # per tile: number of slots, 0 for the copies beyond the first
+    slots: Ints  # per tile: number of slots, 0 for the copies beyond the first
     overlap_start: Ints
-    overlap: Ints             # tiles that share bytes with a tile, itself included
+    overlap: Ints  # tiles that share bytes with a tile, itself included
 
 
 class Links(NamedTuple):
     """Per trace row, but for the last two."""
 
-    pc: NDArray[np.int32]     # instruction among all programs
+    pc: NDArray[np.int32]  # instruction among all programs
     pipe: NDArray[np.int8]
-    next: NDArray[np.int32]   # next row of the same pipe and subtask, -1 at the end
-    deps: NDArray[np.int32]   # [rows, MAX_DEPS] rows to wait for, -1 after the last
+    next: NDArray[np.int32]  # next row of the same pipe and subtask, -1 at the end
+    deps: NDArray[np.int32]  # [rows, MAX_DEPS] rows to wait for, -1 after the last
     links: NDArray[np.int32]  # place in ``cross``, or number of a barrier, as ``flags`` say
     flags: NDArray[np.int64]  # AWAITED, HAS_CROSS, AT_BARRIER of words.py
     cross: NDArray[np.int32]  # lists of rows of other cores to wait for, each after its length
-    barrier_size: NDArray[np.int32]   # members per barrier
+    barrier_size: NDArray[np.int32]  # members per barrier
 
 
 def collect_programs(programs: list[ProgramRecord]) -> Programs:
@@ -72,9 +72,16 @@ def collect_programs(programs: list[ProgramRecord]) -> Programs:
     everything = [np.array([_waits_for_all(p, pc) for pc in range(len(p.mnemonic))], np.int64) for p in programs]
     pipe = np.where(pipe >= c.PIPE_COUNT, c.S, pipe)
     return Programs(
-        first_pc, pipe.astype(np.int8), _concatenate(everything).astype(np.int8), reads_start, reads, writes_start,
+        first_pc,
+        pipe.astype(np.int8),
+        _concatenate(everything).astype(np.int8),
+        reads_start,
+        reads,
+        writes_start,
         writes,
-        _concatenate(slots), overlap_start, overlap,
+        _concatenate(slots),
+        overlap_start,
+        overlap,
     )
 
 

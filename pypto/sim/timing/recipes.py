@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Shape = Literal[
-    "elementwise", "row_reduce", "col_reduce", "row_expand", "row_expand_op", "gather", "elements", "transpose", "sort",
+    "elementwise",
+    "row_reduce",
+    "col_reduce",
+    "row_expand",
+    "row_expand_op",
+    "gather",
+    "elements",
+    "transpose",
+    "sort",
     "nothing",
 ]
 
@@ -45,8 +53,13 @@ _RANDOM = Recipe("elementwise", ("muls", "logic", "logic", "adds") * 10, ("mul",
 
 # operation of an expand or partial instruction: (a2a3, a5)
 _OPS: Final = {
-    "add": ("add", "add"), "sub": ("add", "add"), "mul": ("mul", "mul"), "div": ("div", "div"),
-    "max": ("max", "max"), "min": ("max", "max"), "expdif": ("add exp", "add exp"),
+    "add": ("add", "add"),
+    "sub": ("add", "add"),
+    "mul": ("mul", "mul"),
+    "div": ("div", "div"),
+    "max": ("max", "max"),
+    "min": ("max", "max"),
+    "expdif": ("add exp", "add exp"),
 }
 
 RECIPES: Final[dict[str, Recipe]] = {

@@ -455,8 +455,9 @@ def _stage(m, index, time):
         if _stamp(m, queue) != NEVER:
             return time, 0
     task = _front(m, EARLY_QUEUE, time)
-    while task >= 0 and (m[task + x.FAN_IN] == 0 or m[task + x.TASK_FLAGS] & (IS_SYNC | IS_FALSE)
-                         or m[task + x.TASK_KIND] == DUMMY_QUEUE):
+    while task >= 0 and (
+        m[task + x.FAN_IN] == 0 or m[task + x.TASK_FLAGS] & (IS_SYNC | IS_FALSE) or m[task + x.TASK_KIND] == DUMMY_QUEUE
+    ):
         _drop_front(m, EARLY_QUEUE)
         task = _front(m, EARLY_QUEUE, time)
     if task < 0:
@@ -540,8 +541,13 @@ def _submit(m, task, time):
     edges = m[task + x.DEP_STOP] - m[task + x.DEP_FIRST]
     lookups = m[task + x.LOOKUPS]
     inserts = max(m[task + x.TENSORS] - lookups, 0)
-    time += (m[x.SUBMIT_COST] + lookups * m[x.LOOKUP] + inserts * m[x.INSERT] + edges * m[x.EDGE]
-             + m[task + x.SCALAR_ARGUMENTS] * m[x.SCALAR_ARGUMENT])
+    time += (
+        m[x.SUBMIT_COST]
+        + lookups * m[x.LOOKUP]
+        + inserts * m[x.INSERT]
+        + edges * m[x.EDGE]
+        + m[task + x.SCALAR_ARGUMENTS] * m[x.SCALAR_ARGUMENT]
+    )
     ring = _ring(m, task)
     m[_ring_entry(m, task, m[ring + x.RING_COUNT])] = task
     m[ring + x.RING_COUNT] += 1

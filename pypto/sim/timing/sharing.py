@@ -12,9 +12,9 @@ import numpy as np
 from . import words as x
 from .compiled import kernel
 
-VECTOR_MISS, CUBE_MISS, EVICTION = 0, 1, 2                    # pool HBM
-VECTOR_HIT, CUBE_HIT = 3, 4                                   # pool L2 reads
-VECTOR_WRITE, CUBE_WRITE = 5, 6                               # pool L2 writes: reads and writes together exceed either
+VECTOR_MISS, CUBE_MISS, EVICTION = 0, 1, 2  # pool HBM
+VECTOR_HIT, CUBE_HIT = 3, 4  # pool L2 reads
+VECTOR_WRITE, CUBE_WRITE = 5, 6  # pool L2 writes: reads and writes together exceed either
 CLASSES = 7
 NEVER = 2**62
 

@@ -71,13 +71,13 @@ class Timeline:
     bottlenecks: Mapping[str, float]
     roofline: Mapping[str, float]
     """Least time per resource in ns, whatever the schedule; the largest is ``roofline_ns``."""
-    _pipe_busy: Ints = field(repr=False)      # [cores, pipes] ps
-    _core_busy: Ints = field(repr=False)      # [cores] ps
+    _pipe_busy: Ints = field(repr=False)  # [cores, pipes] ps
+    _core_busy: Ints = field(repr=False)  # [cores] ps
     _subtasks: Ints = field(repr=False)
     _tasks: Ints = field(repr=False)
-    _bytes: Ints = field(repr=False)          # [subtasks, 2]
+    _bytes: Ints = field(repr=False)  # [subtasks, 2]
     _names: tuple[str, ...] = field(repr=False)
-    _places: Ints = field(repr=False)         # [subtasks, 4] task, block, lane, core
+    _places: Ints = field(repr=False)  # [subtasks, 4] task, block, lane, core
 
     @property
     def device_wall_us(self) -> float:
@@ -138,8 +138,16 @@ class Timeline:
         of_task = np.rint(self._tasks[:, [x.SUBMITTED_AT, x.READY_AT]] / 1000).astype(np.int64)
         return [
             TaskRecord(
-                task, self._names[task], block, lane, core, self.core_names[core][:3], int(of_task[task, 0]),
-                int(of_task[task, 1]), *(int(t) for t in row), *(int(b) for b in moved),
+                task,
+                self._names[task],
+                block,
+                lane,
+                core,
+                self.core_names[core][:3],
+                int(of_task[task, 0]),
+                int(of_task[task, 1]),
+                *(int(t) for t in row),
+                *(int(b) for b in moved),
             )
             for (task, block, lane, core), row, moved in zip(self._places.tolist(), times, self._bytes)
         ]
@@ -195,10 +203,21 @@ def _timeline(recording: Recording, chip: Chip, played: Played, begin: int) -> T
     core_of = played.index_of(x.CORES, played.subtasks[:, x.SUB_CORE], played.cores.shape[1])
     wall = max(start + duration for start, duration in phases.values())
     return Timeline(
-        recording.name, chip.name, chip.clusters, chip.clock_mhz, wall, phases,
-        _task_slots(recording, played, task_of), {name: float(ps) / 1000 for name, ps in zip(CLASSES, spent) if ps},
-        _roofline(chip, pipe_busy, path_bytes, int(moved[:, 1].sum())), pipe_busy, core_busy, played.subtasks.copy(),
-        played.tasks.copy(), moved, tuple(recording.task_name),
+        recording.name,
+        chip.name,
+        chip.clusters,
+        chip.clock_mhz,
+        wall,
+        phases,
+        _task_slots(recording, played, task_of),
+        {name: float(ps) / 1000 for name, ps in zip(CLASSES, spent) if ps},
+        _roofline(chip, pipe_busy, path_bytes, int(moved[:, 1].sum())),
+        pipe_busy,
+        core_busy,
+        played.subtasks.copy(),
+        played.tasks.copy(),
+        moved,
+        tuple(recording.task_name),
         np.stack([task_of, recording.subtask_block, recording.subtask_lane, core_of], axis=1).astype(np.int64),
     )
 
@@ -209,7 +228,9 @@ def _phases(chip: Chip, begin: int, orchestrated: int, scheduled: int) -> dict[s
     marks = {}
     at = 0.0
     for name, length in (
-        ("preamble", r.preamble), ("config_validate", r.config_validate), ("arena_wire", r.arena_wire),
+        ("preamble", r.preamble),
+        ("config_validate", r.config_validate),
+        ("arena_wire", r.arena_wire),
         ("sm_reset", r.sm_reset),
     ):
         marks[name] = (at, at + length.value)

@@ -14,65 +14,165 @@ from .codes import PIPE_COUNT
 
 # header: constants of the chip, in ps, bytes and counts
 (
-    FLAG, CROSS, CUBE_START, CUBE_FOLLOW, QUEUE_DEPTH, LINE_SHIFT, L2_LINES, CLUSTERS, LANES, THREADS, SUBMIT_COST,
+    FLAG,
+    CROSS,
+    CUBE_START,
+    CUBE_FOLLOW,
+    QUEUE_DEPTH,
+    LINE_SHIFT,
+    L2_LINES,
+    CLUSTERS,
+    LANES,
+    THREADS,
+    SUBMIT_COST,
     LOOKUP,
-    INSERT, EDGE, SCALAR_ARGUMENT, ALLOC, SCOPE_END, SCOPE_END_TASK, INSTRUCTION, POLL, IDLE_LOOP, COMPLETE_COST,
-    COMPLETE_CONSUMER, DISPATCH_COST, STORE, DOORBELL, SETUP, STAGED_SETUP, PICKUP, VISIBLE, DUMMY_COST,
+    INSERT,
+    EDGE,
+    SCALAR_ARGUMENT,
+    ALLOC,
+    SCOPE_END,
+    SCOPE_END_TASK,
+    INSTRUCTION,
+    POLL,
+    IDLE_LOOP,
+    COMPLETE_COST,
+    COMPLETE_CONSUMER,
+    DISPATCH_COST,
+    STORE,
+    DOORBELL,
+    SETUP,
+    STAGED_SETUP,
+    PICKUP,
+    VISIBLE,
+    DUMMY_COST,
     SYNC_START_COST,
-    WINDOW, HEAP_BYTES, RINGS, EVICTION_WEIGHT, TOGETHER_VECTOR, TOGETHER_CUBE,
-    TOGETHER_READER, REMOTE_FREE, REMOTE_SLOWS,
+    WINDOW,
+    HEAP_BYTES,
+    RINGS,
+    EVICTION_WEIGHT,
+    TOGETHER_VECTOR,
+    TOGETHER_CUBE,
+    TOGETHER_READER,
+    REMOTE_FREE,
+    REMOTE_SLOWS,
 ) = range(41)
 
 # header: state of the orchestrator and of the run
 (
-    AT, WAITING, ENDED, HEAP_PENDING, LAST_COMPLETE, COMPLETED, DRAINING, DRAINING_AT, LOGGED, NEXT_EVENT, SUBMITTED,
-    EVENT_COUNT, INSERTIONS, DIRTY_COUNT, SHARE_END, SHARE_CLASS, SHARE_CHANGED, SHARE_NOW, REMOTE_CORES, CUBE_SLOWED,
+    AT,
+    WAITING,
+    ENDED,
+    HEAP_PENDING,
+    LAST_COMPLETE,
+    COMPLETED,
+    DRAINING,
+    DRAINING_AT,
+    LOGGED,
+    NEXT_EVENT,
+    SUBMITTED,
+    EVENT_COUNT,
+    INSERTIONS,
+    DIRTY_COUNT,
+    SHARE_END,
+    SHARE_CLASS,
+    SHARE_CHANGED,
+    SHARE_NOW,
+    REMOTE_CORES,
+    CUBE_SLOWED,
 ) = range(41, 61)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
 (
-    ROWS, SUBTASKS, TASKS, CORES, THREAD_TABLE, CROSS_LIST, DEPS, CONSUMERS, EVENTS, QUEUE, READY, READY_SIZE, FINISHED,
-    FINISHED_SIZE, RING_TABLE, RING_TASKS, RING_SIZE, SCOPES, BARRIERS, BATCH, DIRTY, LOG, LOG_SIZE, SHARES,
+    ROWS,
+    SUBTASKS,
+    TASKS,
+    CORES,
+    THREAD_TABLE,
+    CROSS_LIST,
+    DEPS,
+    CONSUMERS,
+    EVENTS,
+    QUEUE,
+    READY,
+    READY_SIZE,
+    FINISHED,
+    FINISHED_SIZE,
+    RING_TABLE,
+    RING_TASKS,
+    RING_SIZE,
+    SCOPES,
+    BARRIERS,
+    BATCH,
+    DIRTY,
+    LOG,
+    LOG_SIZE,
+    SHARES,
     SHARE_OWNERS,
-    TASK_COUNT, CORE_COUNT, EVENT_ROWS, CACHE_TAGS,
+    TASK_COUNT,
+    CORE_COUNT,
+    EVENT_ROWS,
+    CACHE_TAGS,
 ) = range(64, 93)
 HEADER: Final = 96
 
-WHOLE_SPEED: Final = 1000           # CUBE_SLOWED of cube cores that nobody slows down
+WHOLE_SPEED: Final = 1000  # CUBE_SLOWED of cube cores that nobody slows down
 
 # a trace row; what is read most comes first
 (
-    WHAT, NEXT, WORK, TAIL, SCALARS, LINK, ISSUED, START, END, CAUSE, ISSUE_CAUSE, FIXED, BYTES, CONTENDED, MISSED,
+    WHAT,
+    NEXT,
+    WORK,
+    TAIL,
+    SCALARS,
+    LINK,
+    ISSUED,
+    START,
+    END,
+    CAUSE,
+    ISSUE_CAUSE,
+    FIXED,
+    BYTES,
+    CONTENDED,
+    MISSED,
     SPLIT,
 ) = range(16)
-ROW_DEPS: Final = 16                # rows to wait for, one per pipe at most, -1 after the last
-MAX_DEPS: Final = 5                 # a core has five pipes beside the one of the row
+ROW_DEPS: Final = 16  # rows to wait for, one per pipe at most, -1 after the last
+MAX_DEPS: Final = 5  # a core has five pipes beside the one of the row
 ROW_WORDS: Final = ROW_DEPS + MAX_DEPS
 # WHAT: kind | pipe << PIPE_SHIFT | path << PATH_SHIFT, and flags
 PIPE_SHIFT: Final = 8
 PATH_SHIFT: Final = 16
-AWAITED: Final = 1 << 24            # a row of another core waits for this one
-BETWEEN_CORES: Final = 1 << 25      # moves a tile through lines of L2 that have no address
-HAS_CROSS: Final = 1 << 26          # LINK: list of rows of other cores to wait for, after their number
-AT_BARRIER: Final = 1 << 27         # LINK: barrier
-ON_SCALAR: Final = 1 << 28          # executed by the scalar unit, which waits for it
-GRANULE_SHIFT: Final = 32           # drain of an accumulator by unit flags: granules of its tile, 0 for none
+AWAITED: Final = 1 << 24  # a row of another core waits for this one
+BETWEEN_CORES: Final = 1 << 25  # moves a tile through lines of L2 that have no address
+HAS_CROSS: Final = 1 << 26  # LINK: list of rows of other cores to wait for, after their number
+AT_BARRIER: Final = 1 << 27  # LINK: barrier
+ON_SCALAR: Final = 1 << 28  # executed by the scalar unit, which waits for it
+GRANULE_SHIFT: Final = 32  # drain of an accumulator by unit flags: granules of its tile, 0 for none
 BYTE: Final = 255
-FLAGS: Final = FIXED                # scalar code in place of a vector instruction: what the vector pipe spends on flags
+FLAGS: Final = FIXED  # scalar code in place of a vector instruction: what the vector pipe spends on flags
 # a transfer that has not begun
 BURSTS: Final = LINK
 PITCH: Final = CONTENDED
 # the same once it has begun
-ALLOCATED: Final = SPLIT            # bytes of written lines that L2 did not hold
-EVICTED: Final = LINK               # bytes written back to make room for its lines
+ALLOCATED: Final = SPLIT  # bytes of written lines that L2 did not hold
+EVICTED: Final = LINK  # bytes written back to make room for its lines
 ADDRESS: Final = MISSED
-UNTIL: Final = MISSED              # a row of the scalar unit that waits for another chip: when that is over
-BY_START, BY_ISSUE = -1, -2        # causes other than a row
+UNTIL: Final = MISSED  # a row of the scalar unit that waits for another chip: when that is over
+BY_START, BY_ISSUE = -1, -2  # causes other than a row
 
 # a subtask
 (
-    SUB_TASK, SUB_IS_CUBE, SUB_LANE, SUB_FIRST, SUB_STOP, SUB_CORE, SUB_DISPATCH, SUB_RECEIVE, SUB_START, SUB_END,
+    SUB_TASK,
+    SUB_IS_CUBE,
+    SUB_LANE,
+    SUB_FIRST,
+    SUB_STOP,
+    SUB_CORE,
+    SUB_DISPATCH,
+    SUB_RECEIVE,
+    SUB_START,
+    SUB_END,
     SUB_FINISH,
     SUB_LAST,
 ) = range(12)
@@ -80,9 +180,33 @@ SUB_WORDS: Final = 12
 
 # a task
 (
-    TASK_KIND, BLOCKS, TASK_FLAGS, TENSORS, SCALAR_ARGUMENTS, LOOKUPS, SCOPE, FIRST_SUB, STOP_SUB, MEMBERS, DEP_FIRST,
-    DEP_STOP, CONSUMER_FIRST, CONSUMER_STOP, FAN_IN, EARLY_NEED, REFERENCES, NEXT_BLOCK, LEFT, SUBMITTED_AT, READY_AT,
-    COMPLETE_AT, SCOPE_OPEN, CONSUMED, STAGED, TASK_HEAP, READY_CAUSE,
+    TASK_KIND,
+    BLOCKS,
+    TASK_FLAGS,
+    TENSORS,
+    SCALAR_ARGUMENTS,
+    LOOKUPS,
+    SCOPE,
+    FIRST_SUB,
+    STOP_SUB,
+    MEMBERS,
+    DEP_FIRST,
+    DEP_STOP,
+    CONSUMER_FIRST,
+    CONSUMER_STOP,
+    FAN_IN,
+    EARLY_NEED,
+    REFERENCES,
+    NEXT_BLOCK,
+    LEFT,
+    SUBMITTED_AT,
+    READY_AT,
+    COMPLETE_AT,
+    SCOPE_OPEN,
+    CONSUMED,
+    STAGED,
+    TASK_HEAP,
+    READY_CAUSE,
 ) = range(27)
 TASK_WORDS: Final = 27
 
@@ -91,11 +215,26 @@ TASK_WORDS: Final = 27
 _PORTS = 6 * PIPE_COUNT
 (MOVING, FLOOR, SECOND, SECOND_BYTES, ALONE, BEGUN) = range(_PORTS, _PORTS + 18, 3)
 (
-    SCALAR_ROW, SCALAR_STOP, SCALAR_TIME, SCALAR_CAUSE, ROWS_LEFT, LAST_END, RUNNING, FREE_AT, HANDED, HANDED_AT,
-    KNOWN, USED,
-    COLD, OWNER, IS_CUBE, CLUSTER_FIRST, CLAIMED, REMOTE_PIPES,
+    SCALAR_ROW,
+    SCALAR_STOP,
+    SCALAR_TIME,
+    SCALAR_CAUSE,
+    ROWS_LEFT,
+    LAST_END,
+    RUNNING,
+    FREE_AT,
+    HANDED,
+    HANDED_AT,
+    KNOWN,
+    USED,
+    COLD,
+    OWNER,
+    IS_CUBE,
+    CLUSTER_FIRST,
+    CLAIMED,
+    REMOTE_PIPES,
 ) = range(_PORTS + 18, _PORTS + 36)
-RING: Final = _PORTS + 36           # [pipe, depth] rows by position in the queue of the pipe
+RING: Final = _PORTS + 36  # [pipe, depth] rows by position in the queue of the pipe
 
 # a scheduler thread
 (IDLE, ANCHOR, PERIOD, FINISHED_HEAD, FINISHED_TAIL, LOOPS, BUSY_TIME) = range(7)
@@ -121,6 +260,16 @@ LOG_WORDS: Final = 10
 
 # the sharing of memory: per class, then (target, owner) heaps
 (
-    PATH_RATE, POOL_RATE, WEIGHT, ACTIVE, SERVED, SERVED_AT, RATE, CLASS_END, POOL_FULL, FULL_PATH_RATE, FULL_POOL_RATE,
+    PATH_RATE,
+    POOL_RATE,
+    WEIGHT,
+    ACTIVE,
+    SERVED,
+    SERVED_AT,
+    RATE,
+    CLASS_END,
+    POOL_FULL,
+    FULL_PATH_RATE,
+    FULL_POOL_RATE,
 ) = range(11)
 SHARE_WORDS: Final = 11

@@ -69,7 +69,10 @@ def test_a_value_read_after_a_loop_survives_it():
 def test_a_carried_value_and_its_update_become_one_buffer():
     start, held, fresh, other = tile("start"), tile("held"), tile("fresh"), tile("other")
     body = [op(other), op(fresh, held, other), op(held, fresh, copy=True)]
-    kernel = planned([start, held, fresh, other], [op(start), op(held, start, copy=True), Loop(Register("i"), 0, 4, 1, body), store(held)])
+    kernel = planned(
+        [start, held, fresh, other],
+        [op(start), op(held, start, copy=True), Loop(Register("i"), 0, 4, 1, body), store(held)],
+    )
     assert start.address == held.address == fresh.address != other.address
     left = [n for n in kernel.body[1].body if isinstance(n, Instruction)] if isinstance(kernel.body[1], Loop) else []
     assert all(not n.copy for n in left), "the copies are identities and disappear"
@@ -117,7 +120,10 @@ def test_overflow_names_the_space_the_bytes_and_the_largest_tiles():
 def test_what_is_alive_together_never_overlaps(data):
     """Straight-line programs of random shape against a liveness computed the slow way."""
     count = data.draw(st.integers(2, 12))
-    tiles = [tile(f"t{i}", rows=data.draw(st.sampled_from((8, 16, 32))), dtype=data.draw(st.sampled_from((FP16, FP32)))) for i in range(count)]
+    tiles = [
+        tile(f"t{i}", rows=data.draw(st.sampled_from((8, 16, 32))), dtype=data.draw(st.sampled_from((FP16, FP32))))
+        for i in range(count)
+    ]
     body, defined = [], []
     for t in tiles:
         sources = data.draw(st.lists(st.sampled_from(defined), max_size=3)) if defined else []

@@ -196,5 +196,3 @@ def expanded(spelling: str, *args: Any, **kwargs: Any) -> tuple[np.ndarray, list
 
 def _dtypes() -> list[DataType]:
     return [FP32, FP16, *(DataType.from_string(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64))]
-
-

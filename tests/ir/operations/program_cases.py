@@ -44,7 +44,11 @@ def program(names: str, namespaces: str, text: str, oracle: Oracle) -> None:
 
 
 HEAD = "import pypto.language as pl\n\n@pl.program\nclass Whole:\n"
-_A, _B, _Y = "a: pl.Tensor[[32, 64], pl.FP32]", "b: pl.Tensor[[64, 32], pl.FP32]", "y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]"
+_A, _B, _Y = (
+    "a: pl.Tensor[[32, 64], pl.FP32]",
+    "b: pl.Tensor[[64, 32], pl.FP32]",
+    "y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]",
+)
 _RESULT = "pl.Tensor[[32, 32], pl.FP32]"
 
 

@@ -201,8 +201,17 @@ def test_expand_clone_repeats_one_axis(shape):
 def test_paged_gather_follows_the_page_table(transposed):
     table, pages = floats(32, 10), RANDOM.permutation(8).astype("int32")
     indices = RANDOM.integers(0, 32, 6).astype("int32")
-    found, _ = expanded("pl.tensor.paged_gather", table, indices, pages, block_size=4, size=6, max_indices=9,
-                        col_off=2, is_trans=transposed)
+    found, _ = expanded(
+        "pl.tensor.paged_gather",
+        table,
+        indices,
+        pages,
+        block_size=4,
+        size=6,
+        max_indices=9,
+        col_off=2,
+        is_trans=transposed,
+    )
     rows = table[pages[indices // 4] * 4 + indices % 4, 2:8]
     expected = np.concatenate([rows, np.zeros((3, 6), "float32")])
     np.testing.assert_array_equal(found, expected.T if transposed else expected)

@@ -14,22 +14,28 @@ def config(ranks: int, platform: str = "a2a3sim", **options: Any) -> RunConfig:
     return RunConfig(platform=platform, distributed_config=DistributedConfig(list(range(ranks)), **options))
 
 
-def row_program(ranks: int, size: int, dtype: Any, signal_shape: list[int], body: Any, out_size: int | None = None) -> Any:
+def row_program(
+    ranks: int, size: int, dtype: Any, signal_shape: list[int], body: Any, out_size: int | None = None
+) -> Any:
     """Every rank: its row of ``x`` -> ``body(inp, out, data, signal)`` -> its row of ``y``; ``data`` is [1, size]."""
     width = size if out_size is None else out_size
 
     @pl.jit.incore
     def kernel(
-        inp: pl.Tensor[[1, size], dtype], out: pl.Out[pl.Tensor[[1, width], dtype]],
-        data: pl.InOut[pld.DistributedTensor[[1, size], dtype]], signal: pl.InOut[pld.DistributedTensor[signal_shape, pl.INT32]],
+        inp: pl.Tensor[[1, size], dtype],
+        out: pl.Out[pl.Tensor[[1, width], dtype]],
+        data: pl.InOut[pld.DistributedTensor[[1, size], dtype]],
+        signal: pl.InOut[pld.DistributedTensor[signal_shape, pl.INT32]],
     ):
         body(inp, out, data, signal)
         return out
 
     @pl.jit
     def chip(
-        inp: pl.Tensor[[1, size], dtype], out: pl.Out[pl.Tensor[[1, width], dtype]],
-        data: pl.InOut[pld.DistributedTensor[[1, size], dtype]], signal: pl.InOut[pld.DistributedTensor[signal_shape, pl.INT32]],
+        inp: pl.Tensor[[1, size], dtype],
+        out: pl.Out[pl.Tensor[[1, width], dtype]],
+        data: pl.InOut[pld.DistributedTensor[[1, size], dtype]],
+        signal: pl.InOut[pld.DistributedTensor[signal_shape, pl.INT32]],
     ):
         return kernel(inp, out, data, signal)
 
@@ -45,12 +51,15 @@ def row_program(ranks: int, size: int, dtype: Any, signal_shape: list[int], body
     return host
 
 
-def matrix_program(ranks: int, size: int, body: Any, *, in_rows: int, data_rows: int, out_rows: int, dtype: Any = pl.FP32) -> Any:
+def matrix_program(
+    ranks: int, size: int, body: Any, *, in_rows: int, data_rows: int, out_rows: int, dtype: Any = pl.FP32
+) -> Any:
     """Like :func:`row_program` with matrices of ``size`` columns and a mesh signal."""
 
     @pl.jit.incore
     def kernel(
-        inp: pl.Tensor[[in_rows, size], dtype], out: pl.Out[pl.Tensor[[out_rows, size], dtype]],
+        inp: pl.Tensor[[in_rows, size], dtype],
+        out: pl.Out[pl.Tensor[[out_rows, size], dtype]],
         data: pl.InOut[pld.DistributedTensor[[data_rows, size], dtype]],
         signal: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
     ):
@@ -59,7 +68,8 @@ def matrix_program(ranks: int, size: int, body: Any, *, in_rows: int, data_rows:
 
     @pl.jit
     def chip(
-        inp: pl.Tensor[[in_rows, size], dtype], out: pl.Out[pl.Tensor[[out_rows, size], dtype]],
+        inp: pl.Tensor[[in_rows, size], dtype],
+        out: pl.Out[pl.Tensor[[out_rows, size], dtype]],
         data: pl.InOut[pld.DistributedTensor[[data_rows, size], dtype]],
         signal: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
     ):

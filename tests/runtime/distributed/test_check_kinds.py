@@ -151,7 +151,13 @@ def all_rows_on_one_rank(x: pl.Tensor[[RANKS, 16, 32], pl.FP32], y: pl.Out[pl.Te
 
 
 def rows(*fill: float) -> torch.Tensor:
-    return torch.tensor(fill or (0.0,) * RANKS, dtype=torch.float32).reshape(RANKS, 1, 1).expand(RANKS, 16, 32).contiguous().share_memory_()
+    return (
+        torch.tensor(fill or (0.0,) * RANKS, dtype=torch.float32)
+        .reshape(RANKS, 1, 1)
+        .expand(RANKS, 16, 32)
+        .contiguous()
+        .share_memory_()
+    )
 
 
 def test_a_dispatch_loop_that_is_too_short():
@@ -182,6 +188,8 @@ def test_two_runs_in_flight_need_their_own_outputs(waits):
             worker.submit(compiled, y, z).result()
             assert torch.equal(z, 4 * x)
             return
-        with pytest.raises(PlacementError, match=r"'x' \(In\) of this run is 'y' \(Out\) of a run that is still in flight"):
+        with pytest.raises(
+            PlacementError, match=r"'x' \(In\) of this run is 'y' \(Out\) of a run that is still in flight"
+        ):
             worker.submit(compiled, z, y)
         other.result()

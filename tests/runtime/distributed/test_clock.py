@@ -163,9 +163,7 @@ def test_transfers_slow_each_other_down_only_when_the_link_is_full():
 
 def test_a_chip_whose_cubes_work_moves_less():
     """Published: 63.6 GB/s to all peers alone, 50 under the GEMM (hardware 13b)."""
-    (idle,), (half,), (busy,) = (
-        played([[((0, 1), 560_000, 0, 0)]], {1: [(0, share)]})[0] for share in (0.0, 0.5, 1.0)
-    )
+    (idle,), (half,), (busy,) = (played([[((0, 1), 560_000, 0, 0)]], {1: [(0, share)]})[0] for share in (0.0, 0.5, 1.0))
     assert (busy - 100_000) / (idle - 100_000) == pytest.approx(63.6 / 50, rel=1e-3)
     assert idle < half < busy
     assert played([[((0, 1), 560_000, 0, 0)]], {2: [(0, 1.0)]}) == [[idle]]
@@ -179,9 +177,17 @@ def ping_pong(hops: int) -> tuple[list[ClockedTask], object]:
     rows = np.arange(hops)
     signals = [
         Signals(
-            notify_row=2 * rows + rank, notify_cell=np.zeros(hops, np.int64), notify_rank=np.full(hops, 1 - rank), notify_value=np.ones(hops, np.int64),
-            notify_sets=np.zeros(hops, np.int64), wait_row=2 * rows + 1 - rank, wait_cell=np.zeros(hops, np.int64), wait_expected=rows + 1,
-            wait_comparison=np.ones(hops, np.int64), notify_chain=np.zeros(hops, np.int64), wait_chain=np.zeros(hops, np.int64),
+            notify_row=2 * rows + rank,
+            notify_cell=np.zeros(hops, np.int64),
+            notify_rank=np.full(hops, 1 - rank),
+            notify_value=np.ones(hops, np.int64),
+            notify_sets=np.zeros(hops, np.int64),
+            wait_row=2 * rows + 1 - rank,
+            wait_cell=np.zeros(hops, np.int64),
+            wait_expected=rows + 1,
+            wait_comparison=np.ones(hops, np.int64),
+            notify_chain=np.zeros(hops, np.int64),
+            wait_chain=np.zeros(hops, np.int64),
             order=np.stack([rows, -1 - rows] if rank == 0 else [-1 - rows, rows], axis=1).ravel(),
         )
         for rank in (0, 1)
@@ -205,7 +211,14 @@ def ping_pong(hops: int) -> tuple[list[ClockedTask], object]:
                     ends.append(now)
             over = (words(*waits),)
             answers[rank] = Timed(
-                (now // 1000,), (words(*ends),), (words(),), (words(),), (np.zeros((0, 2), np.int64),), over, over, (words(0),)
+                (now // 1000,),
+                (words(*ends),),
+                (words(),),
+                (words(),),
+                (np.zeros((0, 2), np.int64),),
+                over,
+                over,
+                (words(0),),
             )
         return answers
 
@@ -256,7 +269,9 @@ def test_a_rank_that_starts_late_makes_the_others_wait():
     stats = benchmark(program, [x, y], rounds=1, warmup=0)
     walls = [series[0] for _, series in sorted(stats.per_rank("device").items())]
     step_us = CHIP.host.run_subtask.value / 1000
-    assert walls[0] - walls[1] == pytest.approx(step_us, abs=1.0) and walls[1] - walls[2] == pytest.approx(step_us, abs=1.0)
+    assert walls[0] - walls[1] == pytest.approx(step_us, abs=1.0) and walls[1] - walls[2] == pytest.approx(
+        step_us, abs=1.0
+    )
 
 
 def test_markers_of_a_run(capfd):

@@ -11,7 +11,9 @@ import pypto.language.distributed as pld
 from .programs import config, matrix_program, row_program
 
 REDUCE = {
-    pld.ReduceOp.Sum: lambda x: x.sum(0), pld.ReduceOp.Max: lambda x: x.amax(0), pld.ReduceOp.Min: lambda x: x.amin(0),
+    pld.ReduceOp.Sum: lambda x: x.sum(0),
+    pld.ReduceOp.Max: lambda x: x.amax(0),
+    pld.ReduceOp.Min: lambda x: x.amin(0),
     pld.ReduceOp.Prod: lambda x: x.prod(0),
 }
 
@@ -108,7 +110,9 @@ def test_all_to_all(ranks):
         out = pl.store(pl.load(data, [0, 0], [ranks, 64]), [0, 0], out)
 
     x = torch.randn(ranks, ranks, 64)
-    y = run(matrix_program(ranks, 64, body, in_rows=ranks, data_rows=ranks, out_rows=ranks), x, (ranks, ranks, 64), ranks)
+    y = run(
+        matrix_program(ranks, 64, body, in_rows=ranks, data_rows=ranks, out_rows=ranks), x, (ranks, ranks, 64), ranks
+    )
     torch.testing.assert_close(y, x.transpose(0, 1))
 
 
@@ -126,7 +130,9 @@ def host_program(ranks, size, collective, rows=1, signal_shape=None):
     shape = [ranks, 1] if signal_shape is None else signal_shape
 
     @pl.jit.incore
-    def store_kernel(inp: pl.Tensor[[rows, size], pl.FP32], data: pl.InOut[pld.DistributedTensor[[rows, size], pl.FP32]]):
+    def store_kernel(
+        inp: pl.Tensor[[rows, size], pl.FP32], data: pl.InOut[pld.DistributedTensor[[rows, size], pl.FP32]]
+    ):
         data = pl.store(pl.load(inp, [0, 0], [rows, size]), [0, 0], data)
         return data
 
@@ -160,9 +166,16 @@ def host_program(ranks, size, collective, rows=1, signal_shape=None):
     return host
 
 
-@pytest.mark.parametrize(("mode", "core_num", "shape"), [
-    ("mesh", 1, [2]), ("mesh", 1, [2, 1]), ("mesh", 2, [2, 2]), ("mesh", 4, [2, 6]), ("ring", 1, [3, 2]),
-])
+@pytest.mark.parametrize(
+    ("mode", "core_num", "shape"),
+    [
+        ("mesh", 1, [2]),
+        ("mesh", 1, [2, 1]),
+        ("mesh", 2, [2, 2]),
+        ("mesh", 4, [2, 6]),
+        ("ring", 1, [3, 2]),
+    ],
+)
 @pytest.mark.parametrize("size", [512, 1000])
 def test_host_allreduce(mode, core_num, shape, size):
     @pl.inline

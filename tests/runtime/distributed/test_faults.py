@@ -226,7 +226,9 @@ def read_where_told(inp, out, data, signal):
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_kernel_that_raises_on_any_one_rank(ranks, platform):
     x, y = torch.zeros(ranks, 1, 64).share_memory_(), torch.zeros(ranks, 1, 64).share_memory_()
-    compiled = row_program(ranks, 64, pl.FP32, [ranks, 1], read_where_told).compile(x, y, config=config(ranks, platform))
+    compiled = row_program(ranks, 64, pl.FP32, [ranks, 1], read_where_told).compile(
+        x, y, config=config(ranks, platform)
+    )
     with compiled.prepare() as rt:
         pids = rt.pids
         for victim in range(ranks):
@@ -272,7 +274,12 @@ def test_a_full_shared_memory_file_system(tmp_path):
     script = tmp_path / "full.py"
     script.write_text(textwrap.dedent(FULL.format(root=str(Path(__file__).parents[3]))))
     mount = f"mount -t tmpfs -o size=256k none /dev/shm && exec {sys.executable} {script}"
-    ran = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount], capture_output=True, text=True, cwd=tmp_path)
+    ran = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
     if "unshare" in ran.stderr and not ran.stdout:
         pytest.skip(f"no mount namespace here: {ran.stderr.strip()}")
     lines = ran.stdout.splitlines()
@@ -297,7 +304,9 @@ def run_parent(tmp_path, then: str) -> subprocess.Popen[str]:
     root = str(Path(__file__).parents[3])
     script = tmp_path / "parent.py"
     script.write_text(textwrap.dedent(PARENT.format(root=root, then=then)))
-    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path)
+    return subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path
+    )
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
@@ -374,7 +383,9 @@ def test_a_worker_outlives_the_thread_that_opened_it(program):
 def test_workers_opened_and_used_by_many_threads(program):
     compiled, _, _ = program
     failures = []
-    tensors = [(torch.full((2, 1, 64), float(k)).share_memory_(), torch.zeros(2, 1, 64).share_memory_()) for k in range(4)]
+    tensors = [
+        (torch.full((2, 1, 64), float(k)).share_memory_(), torch.zeros(2, 1, 64).share_memory_()) for k in range(4)
+    ]
 
     def use(x, y):
         try:

@@ -19,8 +19,10 @@ def moving_program(ranks, rows_in, rows_out, collective, times=1):
 
     @pl.jit.incore
     def fill_kernel(
-        inp: pl.Tensor[[rows_in, SIZE], pl.FP32], counts: pl.Tensor[[ranks, 1], pl.INT32],
-        source: pl.InOut[pld.DistributedTensor[[rows_in, SIZE], pl.FP32]], send: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
+        inp: pl.Tensor[[rows_in, SIZE], pl.FP32],
+        counts: pl.Tensor[[ranks, 1], pl.INT32],
+        source: pl.InOut[pld.DistributedTensor[[rows_in, SIZE], pl.FP32]],
+        send: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
     ):
         source = pl.store(pl.load(inp, [0, 0], [rows_in, SIZE]), [0, 0], source)
         for peer in pl.range(ranks):
@@ -29,15 +31,19 @@ def moving_program(ranks, rows_in, rows_out, collective, times=1):
 
     @pl.jit
     def fill(
-        inp: pl.Tensor[[rows_in, SIZE], pl.FP32], counts: pl.Tensor[[ranks, 1], pl.INT32],
-        source: pl.InOut[pld.DistributedTensor[[rows_in, SIZE], pl.FP32]], send: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
+        inp: pl.Tensor[[rows_in, SIZE], pl.FP32],
+        counts: pl.Tensor[[ranks, 1], pl.INT32],
+        source: pl.InOut[pld.DistributedTensor[[rows_in, SIZE], pl.FP32]],
+        send: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
     ):
         return fill_kernel(inp, counts, source, send)
 
     @pl.jit.incore
     def take_kernel(
-        target: pld.DistributedTensor[[rows_out, SIZE], pl.FP32], recv: pld.DistributedTensor[[ranks, 1], pl.INT32],
-        out: pl.Out[pl.Tensor[[rows_out, SIZE], pl.FP32]], got: pl.Out[pl.Tensor[[ranks, 1], pl.INT32]],
+        target: pld.DistributedTensor[[rows_out, SIZE], pl.FP32],
+        recv: pld.DistributedTensor[[ranks, 1], pl.INT32],
+        out: pl.Out[pl.Tensor[[rows_out, SIZE], pl.FP32]],
+        got: pl.Out[pl.Tensor[[ranks, 1], pl.INT32]],
     ):
         out = pl.store(pl.load(target, [0, 0], [rows_out, SIZE]), [0, 0], out)
         for peer in pl.range(ranks):
@@ -46,15 +52,19 @@ def moving_program(ranks, rows_in, rows_out, collective, times=1):
 
     @pl.jit
     def take(
-        target: pld.DistributedTensor[[rows_out, SIZE], pl.FP32], recv: pld.DistributedTensor[[ranks, 1], pl.INT32],
-        out: pl.Out[pl.Tensor[[rows_out, SIZE], pl.FP32]], got: pl.Out[pl.Tensor[[ranks, 1], pl.INT32]],
+        target: pld.DistributedTensor[[rows_out, SIZE], pl.FP32],
+        recv: pld.DistributedTensor[[ranks, 1], pl.INT32],
+        out: pl.Out[pl.Tensor[[rows_out, SIZE], pl.FP32]],
+        got: pl.Out[pl.Tensor[[ranks, 1], pl.INT32]],
     ):
         return take_kernel(target, recv, out, got)
 
     @pl.jit.host
     def host(
-        x: pl.Tensor[[ranks, rows_in, SIZE], pl.FP32], counts: pl.Tensor[[ranks, ranks, 1], pl.INT32],
-        y: pl.Out[pl.Tensor[[ranks, rows_out, SIZE], pl.FP32]], got: pl.Out[pl.Tensor[[ranks, ranks, 1], pl.INT32]],
+        x: pl.Tensor[[ranks, rows_in, SIZE], pl.FP32],
+        counts: pl.Tensor[[ranks, ranks, 1], pl.INT32],
+        y: pl.Out[pl.Tensor[[ranks, rows_out, SIZE], pl.FP32]],
+        got: pl.Out[pl.Tensor[[ranks, ranks, 1], pl.INT32]],
     ):
         source_buf = pld.alloc_window_buffer([rows_in, SIZE], dtype=pl.FP32)
         target_buf = pld.alloc_window_buffer([rows_out, SIZE], dtype=pl.FP32)
@@ -83,7 +93,10 @@ def run(program, x, rows_out, counts=None, platform="a2a3sim"):
     ranks = len(x)
     x = x.share_memory_()
     counts = (torch.zeros(ranks, ranks, 1) if counts is None else counts).to(torch.int32).share_memory_()
-    y, got = torch.zeros(ranks, rows_out, SIZE).share_memory_(), torch.zeros(ranks, ranks, 1, dtype=torch.int32).share_memory_()
+    y, got = (
+        torch.zeros(ranks, rows_out, SIZE).share_memory_(),
+        torch.zeros(ranks, ranks, 1, dtype=torch.int32).share_memory_(),
+    )
     with program.compile(x, counts, y, got, config=config(ranks, platform)).prepare() as rt:
         for _ in range(2):  # a second run finds fresh windows
             y.zero_()
@@ -197,7 +210,10 @@ def test_allreduce_operators_in_a_loop_on_one_signal(op, dtype):
     host.compile(x, y, config=config(ranks))(x, y)
     rows = x.view(rounds, ranks, 1, SIZE)
     reduced = {
-        pld.ReduceOp.Sum: rows.sum(1), pld.ReduceOp.Max: rows.amax(1), pld.ReduceOp.Min: rows.amin(1), pld.ReduceOp.Prod: rows.prod(1),
+        pld.ReduceOp.Sum: rows.sum(1),
+        pld.ReduceOp.Max: rows.amax(1),
+        pld.ReduceOp.Min: rows.amin(1),
+        pld.ReduceOp.Prod: rows.prod(1),
     }[op]
     torch.testing.assert_close(y.view(rows.shape), reduced.unsqueeze(1).expand(rows.shape), rtol=3e-3, atol=3e-3)
 
@@ -208,9 +224,15 @@ BAD = {
     "core_num": ("pld.tensor.allreduce(to, signal, core_num=0)", "core_num"),
     "more cores than lanes": ("pld.tensor.allreduce(to, signal, core_num=2)", r"signal must be \[ranks, 2\]"),
     "one buffer twice": ("pld.tensor.all_to_all(to, to, signal)", "different"),
-    "a root outside the domain": ("pld.tensor.broadcast(to, signal, root=7)", "peer 7 is outside the domain, whose ranks are 0..1"),
+    "a root outside the domain": (
+        "pld.tensor.broadcast(to, signal, root=7)",
+        "peer 7 is outside the domain, whose ranks are 0..1",
+    ),
     "negative root": ("pld.tensor.broadcast(to, signal, root=-1)", "root"),
-    "reduce_scatter of Max": ("pld.tensor.reduce_scatter(to, signal, op=pld.ReduceOp.Max)", "op is Max; reduce_scatter sums"),
+    "reduce_scatter of Max": (
+        "pld.tensor.reduce_scatter(to, signal, op=pld.ReduceOp.Max)",
+        "op is Max; reduce_scatter sums",
+    ),
 }
 
 

@@ -47,7 +47,15 @@ def test_every_rank_waits_before_it_notifies(platform):
         with pytest.raises(RuntimeError) as error:
             rt(x, y)
         text = str(error.value)
-        for part in ("deadlock", "rank 0", "rank 1", "wait of kernel", "signal[1, 0] >= 1, holds 0", "test_misuse.py", "notify"):
+        for part in (
+            "deadlock",
+            "rank 0",
+            "rank 1",
+            "wait of kernel",
+            "signal[1, 0] >= 1, holds 0",
+            "test_misuse.py",
+            "notify",
+        ):
             assert part in text
         with pytest.raises(RuntimeError, match="deadlock"):  # the ranks are alive and find it again
             rt(x, y)
@@ -110,7 +118,9 @@ def test_a_peer_outside_the_domain():
     program, x, y = compiled(body)
     with pytest.raises(RuntimeError, match=r"peer 5 is outside the domain, whose ranks are 0..1") as error:
         program(x, y)
-    assert "rank " in str(error.value) and "test_misuse.py" in str(error.value) and "traceback of rank" in str(error.value)
+    assert (
+        "rank " in str(error.value) and "test_misuse.py" in str(error.value) and "traceback of rank" in str(error.value)
+    )
 
 
 def test_a_signal_cell_outside_the_window():
@@ -139,7 +149,9 @@ def test_a_failure_on_one_rank_frees_the_others():
     program, x, y = compiled(body)
     with program.prepare() as rt:
         for _ in range(2):
-            with pytest.raises(RuntimeError, match=r"(?s)rank 1 \(device 1\) failed in chip: OutOfBoundsError.*outside its extent 64"):
+            with pytest.raises(
+                RuntimeError, match=r"(?s)rank 1 \(device 1\) failed in chip: OutOfBoundsError.*outside its extent 64"
+            ):
                 rt(x, y)
 
 
@@ -155,16 +167,20 @@ def test_windows_smaller_than_their_view():
 
     @pl.jit.incore
     def kernel(
-        inp: pl.Tensor[[1, 64], pl.FP32], out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
-        data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
     ):
         out = pl.store(pl.load(inp, [0, 0], [1, 64]), [0, 0], out)
         return out
 
     @pl.jit
     def chip(
-        inp: pl.Tensor[[1, 64], pl.FP32], out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
-        data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
     ):
         return kernel(inp, out, data, signal)
 
@@ -227,7 +243,8 @@ def test_constructor_options():
     program, _, _ = compiled(copy)
     for options, kind, text in (
         ({"reset_persistent_windows": True}, ValueError, "requires persistent=True"),
-        ({"startup_timeout_s": 0}, ValueError, "positive finite"), ({"startup_timeout_s": "1"}, TypeError, "number of seconds"),
+        ({"startup_timeout_s": 0}, ValueError, "positive finite"),
+        ({"startup_timeout_s": "1"}, TypeError, "number of seconds"),
         ({"callbacks": {"nobody": print}}, ValueError, "not sub-workers of any prepared program"),
     ):
         with pytest.raises(kind, match=text):
@@ -291,7 +308,11 @@ def test_windows_are_zero_in_every_run_unless_they_are_kept():
 
     program, x, y = compiled(body)
     x.fill_(1.0)
-    for options, expected in (({}, 1.0), ({"persistent": True}, 1.0), ({"persistent": True, "reset_persistent_windows": False}, 3.0)):
+    for options, expected in (
+        ({}, 1.0),
+        ({"persistent": True}, 1.0),
+        ({"persistent": True, "reset_persistent_windows": False}, 3.0),
+    ):
         with program.prepare(**options) as rt:
             for _ in range(3):
                 rt(x, y)
@@ -304,8 +325,10 @@ def test_subsets_of_ranks_have_domains_of_their_own():
 
     @pl.jit.incore
     def kernel(
-        inp: pl.Tensor[[1, size], pl.FP32], out: pl.Out[pl.Tensor[[1, size], pl.FP32]],
-        data: pl.InOut[pld.DistributedTensor[[1, size], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
+        inp: pl.Tensor[[1, size], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, size], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[1, size], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
     ):
         me = pld.rank(pld.get_comm_ctx(data))
         other = 1 - me
@@ -317,14 +340,19 @@ def test_subsets_of_ranks_have_domains_of_their_own():
 
     @pl.jit
     def swap(
-        inp: pl.Tensor[[1, size], pl.FP32], out: pl.Out[pl.Tensor[[1, size], pl.FP32]],
-        data: pl.InOut[pld.DistributedTensor[[1, size], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
+        inp: pl.Tensor[[1, size], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, size], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[1, size], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]],
     ):
         return kernel(inp, out, data, signal)
 
     @pl.jit.host
     def host(x: pl.Tensor[[4, 1, size], pl.FP32], y: pl.Out[pl.Tensor[[4, 1, size], pl.FP32]]):
-        low_data, low_signal = pld.alloc_window_buffer([1, size], dtype=pl.FP32), pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+        low_data, low_signal = (
+            pld.alloc_window_buffer([1, size], dtype=pl.FP32),
+            pld.alloc_window_buffer([2, 1], dtype=pl.INT32),
+        )
         for r in pl.range(2):
             data = pld.window(low_data, [1, size], dtype=pl.FP32)
             signal = pld.window(low_signal, [2, 1], dtype=pl.INT32)
@@ -377,15 +405,39 @@ WRONG = {
     "an array": (lambda rt, c, o, x, y: rt(x, y.numpy()), TypeError, "got ndarray"),
     "too many": (lambda rt, c, o, x, y: rt(x, y, y), TypeError, r"expects 2 arguments \(x, y\), got 3"),
     "another program": (lambda rt, c, o, x, y: rt.run(o, x, y), ValueError, "registered when this worker"),
-    "a platform for a config": (lambda rt, c, o, x, y: rt(x, y, config="a2a3"), TypeError, "config must be a RunConfig, got str"),
-    "names for workers": (lambda rt, c, o, x, y: rt.alloc_stacked_tensor(torch.zeros(2, 4), worker_ids=["a", "b"]), TypeError, "must be integers"),
-    "a worker too many": (lambda rt, c, o, x, y: rt.alloc_tensor((4,), torch.float32, worker_id=2), IndexError, "there are 2 workers"),
+    "a platform for a config": (
+        lambda rt, c, o, x, y: rt(x, y, config="a2a3"),
+        TypeError,
+        "config must be a RunConfig, got str",
+    ),
+    "names for workers": (
+        lambda rt, c, o, x, y: rt.alloc_stacked_tensor(torch.zeros(2, 4), worker_ids=["a", "b"]),
+        TypeError,
+        "must be integers",
+    ),
+    "a worker too many": (
+        lambda rt, c, o, x, y: rt.alloc_tensor((4,), torch.float32, worker_id=2),
+        IndexError,
+        "there are 2 workers",
+    ),
     "an empty tensor": (lambda rt, c, o, x, y: rt.alloc_tensor((0,), torch.float32), ValueError, "all positive"),
-    "more than was allocated": (lambda rt, c, o, x, y: rt.copy_to(rt.malloc(64), y.data_ptr(), 65), ValueError, "65 bytes exceeds the 64"),
+    "more than was allocated": (
+        lambda rt, c, o, x, y: rt.copy_to(rt.malloc(64), y.data_ptr(), 65),
+        ValueError,
+        "65 bytes exceeds the 64",
+    ),
     "memory of nobody": (lambda rt, c, o, x, y: rt.free(12345), ValueError, "not the base of a live allocation"),
     "a pickled worker": (lambda rt, c, o, x, y: __import__("pickle").dumps(rt), TypeError, "cannot be pickled"),
-    "a list of callbacks": (lambda rt, c, o, x, y: c.prepare(callbacks=[print]), TypeError, "maps names of sub-workers"),
-    "a number for a program": (lambda rt, c, o, x, y: DistributedWorker(3), AttributeError, "int is no distributed program$"),
+    "a list of callbacks": (
+        lambda rt, c, o, x, y: c.prepare(callbacks=[print]),
+        TypeError,
+        "maps names of sub-workers",
+    ),
+    "a number for a program": (
+        lambda rt, c, o, x, y: DistributedWorker(3),
+        AttributeError,
+        "int is no distributed program$",
+    ),
     "no devices": (lambda rt, c, o, x, y: DistributedConfig(None), TypeError, "list of device numbers"),
     "one device": (lambda rt, c, o, x, y: DistributedConfig(2), TypeError, "list of device numbers"),
 }

@@ -29,7 +29,10 @@ def test_product_and_sum_over_the_ranks(make, platform, ranks, width):
 @pytest.mark.parametrize(("platform", "ranks"), [("a2a3", 4), ("a2a3sim", 8)])
 def test_sum_by_reading(platform, ranks):
     torch.manual_seed(1)
-    x, y = torch.randn(ranks, 4 * ranks, 64).half().share_memory_(), torch.zeros(ranks, 4 * ranks, 64).half().share_memory_()
+    x, y = (
+        torch.randn(ranks, 4 * ranks, 64).half().share_memory_(),
+        torch.zeros(ranks, 4 * ranks, 64).half().share_memory_(),
+    )
     with pulled_sum(ranks, 4 * ranks, 64, 3).compile(x, y, config=config(ranks, platform)).prepare() as rt:
         rt(x, y)
     torch.testing.assert_close(y.float(), x.float().sum(0).expand(x.shape), rtol=1e-2, atol=2e-2)

@@ -55,7 +55,9 @@ def bodies(ranks: int):
         me = pld.rank(pld.get_comm_ctx(data))
         data = pl.store(pl.load(inp, [0, 0], [ranks, SIZE]), [0, 0], data)
         signal = pld.tensor.barrier(signal)
-        out = pl.store(pld.tile.remote_load(data, peer=(me + 1) % ranks, offsets=[0, 0], shape=[ranks, SIZE]), [0, 0], out)
+        out = pl.store(
+            pld.tile.remote_load(data, peer=(me + 1) % ranks, offsets=[0, 0], shape=[ranks, SIZE]), [0, 0], out
+        )
 
     @pl.inline
     def add_to_all(inp, out, data, signal):

@@ -24,20 +24,33 @@ def waiting_program(waiters: int, deferred: bool):
         return signal
 
     @pl.jit.incore
-    def blocking(signal: pld.DistributedTensor[[32, 1], pl.INT32], inp: pl.Tensor[[1, 64], pl.FP32], cell: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+    def blocking(
+        signal: pld.DistributedTensor[[32, 1], pl.INT32],
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        cell: pl.Scalar[pl.INDEX],
+        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+    ):
         pld.system.wait(signal, offsets=[cell, 0], expected=1, cmp=pld.WaitCmp.Ge)
         out = pl.store(pl.load(inp, [0, 0], [1, 64]), [cell, 0], out)
         return out
 
     @pl.jit
-    def chip(inp: pl.Tensor[[1, 64], pl.FP32], out: pl.Out[pl.Tensor[[32, 64], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]]):
+    def chip(
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]],
+    ):
         for cell in pl.parallel(waiters):
             out = blocking(signal, inp, cell, out)
         signal = publish(signal)
         return out
 
     @pl.jit
-    def chip_deferred(inp: pl.Tensor[[1, 64], pl.FP32], out: pl.Out[pl.Tensor[[32, 64], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]]):
+    def chip_deferred(
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]],
+    ):
         for cell in pl.parallel(waiters):
             with pl.at(level=pl.Level.CORE_GROUP) as tid:
                 pld.system.defer_wait(signal, offsets=[cell, 0], expected=1, cmp=pld.WaitCmp.Ge)
@@ -47,12 +60,14 @@ def waiting_program(waiters: int, deferred: bool):
         return out
 
     if deferred:
+
         @pl.jit.host
         def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
             buf = pld.alloc_window_buffer([32, 1], dtype=pl.INT32)
             signal = pld.window(buf, [32, 1], dtype=pl.INT32)
             chip_deferred(x, y, signal, device=0)
     else:
+
         @pl.jit.host
         def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
             buf = pld.alloc_window_buffer([32, 1], dtype=pl.INT32)
@@ -74,7 +89,10 @@ def test_a_publisher_submitted_last_answers_earlier_waits(platform):
 
 
 def test_blocking_waits_on_every_core_starve_the_publisher():
-    with pytest.raises(RuntimeError, match=r"(?s)wait of blocking.*publish cannot start: blocked waits hold every core; use pld.system.defer_wait"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)wait of blocking.*publish cannot start: blocked waits hold every core; use pld.system.defer_wait",
+    ):
         run(VECTOR_CORES, False)
 
 

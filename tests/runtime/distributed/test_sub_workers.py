@@ -16,28 +16,39 @@ from .programs import config
 NR = pl.dynamic("NR")
 
 
-
-
 def _concrete():
     @pl.program
     class Combined:
         @pl.function(type=pl.FunctionType.InCore)
-        def twice(self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        def twice(
+            self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]
+        ) -> pl.Tensor[[1, 64], pl.FP32]:
             t = pl.load(src, [0, 0], [1, 64])
             dst = pl.store(pl.add(t, t), [0, 0], dst)
             return dst
 
         @pl.function(type=pl.FunctionType.Orchestration)
-        def per_chip(self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        def per_chip(
+            self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]
+        ) -> pl.Tensor[[1, 64], pl.FP32]:
             dst = self.twice(src, dst)
             return dst
 
         @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-        def combine(left: pl.Tensor[[1, 64], pl.FP32], right: pl.Tensor[[1, 64], pl.FP32], total: pl.Out[pl.Tensor[[1, 64], pl.FP32]]):
+        def combine(
+            left: pl.Tensor[[1, 64], pl.FP32],
+            right: pl.Tensor[[1, 64], pl.FP32],
+            total: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        ):
             total.copy_(left + right)
 
         @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
-        def drive(self, x: pl.Tensor[[2, 1, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]], total: pl.Out[pl.Tensor[[1, 64], pl.FP32]]):
+        def drive(
+            self,
+            x: pl.Tensor[[2, 1, 64], pl.FP32],
+            y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]],
+            total: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        ):
             a = self.per_chip(x[0], y[0], device=0)
             b = self.per_chip(x[1], y[1], device=1)
             self.combine(a, b, total)
@@ -49,22 +60,34 @@ def _abstract():
     @pl.program
     class Required:
         @pl.function(type=pl.FunctionType.InCore)
-        def twice(self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        def twice(
+            self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]
+        ) -> pl.Tensor[[1, 64], pl.FP32]:
             t = pl.load(src, [0, 0], [1, 64])
             dst = pl.store(pl.add(t, t), [0, 0], dst)
             return dst
 
         @pl.function(type=pl.FunctionType.Orchestration)
-        def per_chip(self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]) -> pl.Tensor[[1, 64], pl.FP32]:
+        def per_chip(
+            self, src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]]
+        ) -> pl.Tensor[[1, 64], pl.FP32]:
             dst = self.twice(src, dst)
             return dst
 
         @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-        def combine(left: pl.Tensor[[1, 64], pl.FP32], right: pl.Tensor[[1, 64], pl.FP32], total: pl.Out[pl.Tensor[[1, 64], pl.FP32]]):
-            ...
+        def combine(
+            left: pl.Tensor[[1, 64], pl.FP32],
+            right: pl.Tensor[[1, 64], pl.FP32],
+            total: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        ): ...
 
         @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
-        def drive(self, x: pl.Tensor[[2, 1, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]], total: pl.Out[pl.Tensor[[1, 64], pl.FP32]]):
+        def drive(
+            self,
+            x: pl.Tensor[[2, 1, 64], pl.FP32],
+            y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]],
+            total: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        ):
             a = self.per_chip(x[0], y[0], device=0)
             b = self.per_chip(x[1], y[1], device=1)
             self.combine(a, b, total)
@@ -73,7 +96,11 @@ def _abstract():
 
 
 def tensors():
-    return torch.randn(2, 1, 64).share_memory_(), torch.zeros(2, 1, 64).share_memory_(), torch.zeros(1, 64).share_memory_()
+    return (
+        torch.randn(2, 1, 64).share_memory_(),
+        torch.zeros(2, 1, 64).share_memory_(),
+        torch.zeros(1, 64).share_memory_(),
+    )
 
 
 def compiled(program, tmp_path):
@@ -105,7 +132,11 @@ def test_a_bound_callback_runs_in_its_own_process(tmp_path):
         program.prepare()
     with pytest.raises(ValueError, match="one-shot call cannot take callbacks"):
         program(x, y, total)
-    for wrong, kind, text in ((3, TypeError, "not callable"), (lambda: None, TypeError, "single positional"), (lambda a, b: None, TypeError, "single positional")):
+    for wrong, kind, text in (
+        (3, TypeError, "not callable"),
+        (lambda: None, TypeError, "single positional"),
+        (lambda a, b: None, TypeError, "single positional"),
+    ):
         with pytest.raises(kind, match=text):
             program.prepare(callbacks={"combine": wrong})
     with program.prepare(callbacks={"combine": combine}) as rt:
@@ -143,13 +174,20 @@ def test_a_reloaded_program(tmp_path):
     assert again.program is None and str(again) == str(tmp_path.resolve())
 
 
-@pytest.mark.parametrize(("damage", "kind", "text"), [
-    (lambda d: (d / "distributed_meta.json").unlink(), FileNotFoundError, "no distributed_meta.json"),
-    (lambda d: (d / "distributed_meta.json").write_text("{"), ValueError, "is damaged"),
-    (lambda d: (d / "distributed_meta.json").write_text('{"schema": 1}'), ValueError, "schema 1"),
-    (lambda d: (d / "orchestration" / "host_orch.py").unlink(), FileNotFoundError, "host_orch.py"),
-    (lambda d: (d / "next_levels" / "per_chip" / "kernel_config.py").unlink(), FileNotFoundError, "kernel_config.py"),
-])
+@pytest.mark.parametrize(
+    ("damage", "kind", "text"),
+    [
+        (lambda d: (d / "distributed_meta.json").unlink(), FileNotFoundError, "no distributed_meta.json"),
+        (lambda d: (d / "distributed_meta.json").write_text("{"), ValueError, "is damaged"),
+        (lambda d: (d / "distributed_meta.json").write_text('{"schema": 1}'), ValueError, "schema 1"),
+        (lambda d: (d / "orchestration" / "host_orch.py").unlink(), FileNotFoundError, "host_orch.py"),
+        (
+            lambda d: (d / "next_levels" / "per_chip" / "kernel_config.py").unlink(),
+            FileNotFoundError,
+            "kernel_config.py",
+        ),
+    ],
+)
 def test_damaged_directories(tmp_path, damage, kind, text):
     compiled(_concrete(), tmp_path)
     damage(tmp_path)
@@ -169,11 +207,13 @@ def rows_program(kind):
         return kernel(src, dst)
 
     if kind == "range":
+
         @pl.jit.host
         def host(x: pl.Tensor[[NR, 32, 96], pl.FP32], y: pl.Out[pl.Tensor[[NR, 32, 96], pl.FP32]]):
             for r in pl.range(pld.world_size()):
                 chip(x[r], y[r], device=r)
     else:
+
         @pl.jit.host
         def host(x: pl.Tensor[[NR, 32, 96], pl.FP32], y: pl.Out[pl.Tensor[[NR, 32, 96], pl.FP32]]):
             for r in pl.parallel(pld.world_size()):

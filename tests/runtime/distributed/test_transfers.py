@@ -33,10 +33,15 @@ def notify_left_wait_right(data, signal):
             pld.system.wait(signal, offsets=[src, 0], expected=1, cmp=pld.WaitCmp.Ge)
 
 
-@pytest.mark.parametrize(("rows", "cols", "options"), [
-    (8, 64, {}), (8, 64, {"chunk_rows": 3, "chunk_cols": 24}), (40, 1000, {}),
-    (8, 64, {"chunk_rows": 2, "chunk_cols": 32, "pipeline": True}),
-])
+@pytest.mark.parametrize(
+    ("rows", "cols", "options"),
+    [
+        (8, 64, {}),
+        (8, 64, {"chunk_rows": 3, "chunk_cols": 24}),
+        (40, 1000, {}),
+        (8, 64, {"chunk_rows": 2, "chunk_cols": 32, "pipeline": True}),
+    ],
+)
 def test_put_whole(rows, cols, options):
     chunk_rows, chunk_cols = options.get("chunk_rows", 0), options.get("chunk_cols", 0)
     pipeline = options.get("pipeline", False)
@@ -144,7 +149,9 @@ def test_credits_can_be_taken_back_by_a_self_notify():
 
 
 @pytest.mark.parametrize("writes", [True, False])
-@pytest.mark.parametrize(("rows", "cols", "band", "chunk"), [(8, 64, 8, 64), (7, 64, 2, 32), (5, 48, 2, 32), (1, 64, 1, 16)])
+@pytest.mark.parametrize(
+    ("rows", "cols", "band", "chunk"), [(8, 64, 8, 64), (7, 64, 2, 32), (5, 48, 2, 32), (1, 64, 1, 16)]
+)
 def test_transfers_with_two_staging_tiles(writes, rows, cols, band, chunk):
     """``pipeline=True``: one tile is filled while the other is sent; ragged pieces included."""
 

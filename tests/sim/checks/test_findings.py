@@ -82,7 +82,9 @@ def test_the_pytest_plugin(tmp_path, rows, outcome):
     assert outcome in done.stdout, done.stdout
 
 
-_IN_PLACE = _SCRIPT.replace("half(torch", "def launch(call):\n    call(torch") + """
+_IN_PLACE = (
+    _SCRIPT.replace("half(torch", "def launch(call):\n    call(torch")
+    + """
 def test_part_of_an_output():
     from pypto.runtime import ChipWorker
     with ChipWorker(RunConfig(platform="a2a3")) as worker:
@@ -90,6 +92,7 @@ def test_part_of_an_output():
         worker.register(half.compile(x, y, config=RunConfig(platform="a2a3")))(x, y)
         assert torch.isnan(y[8:]).all() and torch.equal(y[:8], x[:8])
 """
+)
 
 
 def test_the_plugin_leaves_the_poison_where_a_handle_fills_part_of_an_output(tmp_path):

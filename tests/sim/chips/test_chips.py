@@ -17,12 +17,21 @@ def test_every_constant_has_unit_source_and_confidence(name):
     assert len({row.name for row in table}) == len(table)
 
 
-@pytest.mark.parametrize("name,space,capacity,alignment", [
-    ("a2a3", "vec", 188416, 128), ("a2a3", "mat", 524288, 128), ("a2a3", "left", 65536, 64),
-    ("a2a3", "right", 65536, 64),
-    ("a2a3", "acc", 131072, 128), ("a2a3", "bias", 1024, 64),
-    ("a5", "vec", 245760, 128), ("a5", "acc", 262144, 128), ("a5", "bias", 4096, 64), ("a5", "leftscale", 4096, 32),
-])
+@pytest.mark.parametrize(
+    "name,space,capacity,alignment",
+    [
+        ("a2a3", "vec", 188416, 128),
+        ("a2a3", "mat", 524288, 128),
+        ("a2a3", "left", 65536, 64),
+        ("a2a3", "right", 65536, 64),
+        ("a2a3", "acc", 131072, 128),
+        ("a2a3", "bias", 1024, 64),
+        ("a5", "vec", 245760, 128),
+        ("a5", "acc", 262144, 128),
+        ("a5", "bias", 4096, 64),
+        ("a5", "leftscale", 4096, 32),
+    ],
+)
 def test_memory_spaces(name, space, capacity, alignment):
     got = chip(name).space(space)
     assert (got.capacity_bytes, got.alignment_bytes) == (capacity, alignment)

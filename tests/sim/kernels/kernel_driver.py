@@ -38,7 +38,8 @@ class Tile:
             self.words = self.words.reshape(self.rows, self.stride)
         rows, cols = self.valid or (self.rows, self.cols)
         self.descriptor = np.array(
-            [self.words.ctypes.data, self.rows, self.cols, self.stride, rows, cols, self.dtype.code(), 1], np.int64)
+            [self.words.ctypes.data, self.rows, self.cols, self.stride, rows, cols, self.dtype.code(), 1], np.int64
+        )
 
     @classmethod
     def of(cls, array: Any, dtype: DataType, stride: int = 0, valid: tuple[int, int] | None = None) -> Tile:
@@ -59,7 +60,7 @@ class Tile:
         return self.words[: self.descriptor[4], : self.descriptor[5]]
 
     def gap_is_poison(self) -> bool:
-        gap = np.ascontiguousarray(self.words[:, self.cols:])
+        gap = np.ascontiguousarray(self.words[:, self.cols :])
         return bool((gap.view(np.uint8) == POISON).all())
 
 
@@ -76,9 +77,9 @@ class Tensor:
         words = np.zeros(TENSOR_WORDS, np.int64)
         low, high = np.lib.array_utils.byte_bounds(array)
         words[:6] = array.ctypes.data, array.ndim, self.dtype.code(), 7, low, high
-        words[TENSOR_EXTENTS:TENSOR_EXTENTS + MAX_RANK] = 1
-        words[TENSOR_EXTENTS:TENSOR_EXTENTS + array.ndim] = array.shape
-        words[TENSOR_STRIDES:TENSOR_STRIDES + array.ndim] = [s // size for s in array.strides]
+        words[TENSOR_EXTENTS : TENSOR_EXTENTS + MAX_RANK] = 1
+        words[TENSOR_EXTENTS : TENSOR_EXTENTS + array.ndim] = array.shape
+        words[TENSOR_STRIDES : TENSOR_STRIDES + array.ndim] = [s // size for s in array.strides]
         self.descriptor = words
 
 
@@ -116,5 +117,3 @@ def ok(mnemonic: str, *operands: Any, **attributes: int | str) -> list[int]:
     if status:
         raise AssertionError(f"{mnemonic}: status {status}")
     return report
-
-

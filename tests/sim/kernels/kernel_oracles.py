@@ -52,8 +52,7 @@ def layouts(draw: Any, multiple: int = 1, full: bool = False) -> Layout:
     """Shapes with one row, one column, odd sizes; partially valid or whole; with and without a gap between rows."""
     rows = draw(st.sampled_from((1, 2, 7, 16)))
     cols = multiple * draw(st.sampled_from((1, 3, 8, 33, 64)))
-    valid = (rows, cols) if full or draw(st.booleans()) else (
-        draw(st.integers(1, rows)), draw(st.integers(1, cols)))
+    valid = (rows, cols) if full or draw(st.booleans()) else (draw(st.integers(1, rows)), draw(st.integers(1, cols)))
     return Layout(rows, cols, valid, draw(st.sampled_from((0, 5))), draw(st.integers(0, 2**20)))
 
 

@@ -80,7 +80,8 @@ def compile_add():
 
 
 DAMAGES = {
-    "cut": lambda data: data[:-100], "empty": lambda data: b"",
+    "cut": lambda data: data[:-100],
+    "empty": lambda data: b"",
     "flipped": lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:],
 }
 

@@ -45,8 +45,15 @@ def odd(x):
     return np.where((t != x) & (np.mod(t, 2) == 0), t + np.where(x > t, 1.0, -1.0), t)
 
 
-MODES = {"none": np.trunc, "rint": np.rint, "round": away, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-         "odd": odd}
+MODES = {
+    "none": np.trunc,
+    "rint": np.rint,
+    "round": away,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "odd": odd,
+}
 
 
 def limits(dtype):
@@ -82,8 +89,24 @@ def test_every_16_bit_pattern_to_integers(source, target, mode):
 @pytest.mark.parametrize("target", (INT16, INT32, INT64), ids=str)
 def test_fp32_to_integers(target, mode):
     patterns = np.arange(0, 2**32, 65537, dtype=np.uint64).astype(np.uint32)[:65280].view(np.float32).copy()
-    patterns[:16] = [0.5, -0.5, 1.5, 2.5, 0.49999997, -0.49999997, 8388609, 2**31, -(2.0**31), 2.0**63, 32767.5,
-                     -32768.5, np.inf, -np.inf, np.nan, 2147483520]
+    patterns[:16] = [
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        0.49999997,
+        -0.49999997,
+        8388609,
+        2**31,
+        -(2.0**31),
+        2.0**63,
+        32767.5,
+        -32768.5,
+        np.inf,
+        -np.inf,
+        np.nan,
+        2147483520,
+    ]
     x = patterns.reshape(255, 256)
     dst = Tile(target, 255, 256)
     ok("tcvt", dst, Tile.of(x, FP32), mode=mode)
@@ -185,9 +208,24 @@ def test_hf8_landmarks():
     assert len(np.unique(finite)) == 127 and Fraction(float(finite[-1])) == 32768
 
 
-INTEGER_PAIRS = [(INT64, INT32), (INT32, INT16), (INT32, INT64), (INT16, INT32), (INT32, UINT16), (INT32, UINT8),
-                 (INT16, UINT8), (INT16, UINT32), (UINT32, INT16), (UINT32, UINT8), (UINT8, UINT16), (INT8, INT32),
-                 (INT8, UINT8), (UINT16, INT16), (INT8, INT4), (INT64, UINT8)]
+INTEGER_PAIRS = [
+    (INT64, INT32),
+    (INT32, INT16),
+    (INT32, INT64),
+    (INT16, INT32),
+    (INT32, UINT16),
+    (INT32, UINT8),
+    (INT16, UINT8),
+    (INT16, UINT32),
+    (UINT32, INT16),
+    (UINT32, UINT8),
+    (UINT8, UINT16),
+    (INT8, INT32),
+    (INT8, UINT8),
+    (UINT16, INT16),
+    (INT8, INT4),
+    (INT64, UINT8),
+]
 
 
 @pytest.mark.parametrize(("source", "target"), INTEGER_PAIRS, ids=str)
@@ -205,8 +243,16 @@ def test_integer_ranges(source, target, layout):
     assert_untouched_outside(dst)
 
 
-TO_FLOATS = [(INT32, FP32), (INT64, FP32), (INT32, FP16), (INT16, FP16), (INT8, FP16), (UINT8, FP16), (INT4, FP16),
-             (INT16, FP32)]
+TO_FLOATS = [
+    (INT32, FP32),
+    (INT64, FP32),
+    (INT32, FP16),
+    (INT16, FP16),
+    (INT8, FP16),
+    (UINT8, FP16),
+    (INT4, FP16),
+    (INT16, FP32),
+]
 
 
 @pytest.mark.parametrize(("source", "target"), TO_FLOATS, ids=str)

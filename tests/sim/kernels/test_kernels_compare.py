@@ -28,8 +28,14 @@ from pypto.sim.kernels.catalogue import kernel
 from pypto.sim.kernels.support import UnsupportedDtype
 from pypto.sim.layout import OUTSIDE_TILE
 
-MODES = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-         "ge": operator.ge}
+MODES = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 
 
 def packed(truth):
@@ -90,8 +96,12 @@ def test_mask_must_cover_the_columns():
         kernel("tcmp", [UINT32, FP32, FP32])
 
 
-OPERATIONS = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "max": lambda a, b: np.where(a < b, b, a),
-              "min": lambda a, b: np.where(b < a, b, a)}
+OPERATIONS = {
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "max": lambda a, b: np.where(a < b, b, a),
+    "min": lambda a, b: np.where(b < a, b, a),
+}
 
 
 @st.composite

@@ -44,14 +44,24 @@ def remainder(a: np.ndarray, b: np.ndarray) -> torch.Tensor:
 
 
 FLOAT_ORACLES = {
-    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
-    "max": lambda a, b: torch.where(a < b, b, a), "min": lambda a, b: torch.where(b < a, b, a),
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "max": lambda a, b: torch.where(a < b, b, a),
+    "min": lambda a, b: torch.where(b < a, b, a),
     "rem": lambda a, b: remainder(a.numpy(), b.numpy()),
     "fmod": lambda a, b: torch.from_numpy(fmod(a.numpy(), b.numpy())),
 }
 INTEGER_ORACLES = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": quotient,
-    "max": max, "min": min, "rem": lambda a, b: a - a // b * b, "fmod": lambda a, b: a - quotient(a, b) * b,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": quotient,
+    "max": max,
+    "min": min,
+    "rem": lambda a, b: a - a // b * b,
+    "fmod": lambda a, b: a - quotient(a, b) * b,
 }
 CASES = [(name, dtype) for name in FLOAT_ORACLES for dtype in (WIDE if name in ("add", "div", "rem") else COMMON)]
 
@@ -116,7 +126,9 @@ def test_three_operands_round_after_each_step(name, dtype, layout):
 
 
 BITS = {
-    "and": lambda a, b, w: a & b, "or": lambda a, b, w: a | b, "xor": lambda a, b, w: a ^ b,
+    "and": lambda a, b, w: a & b,
+    "or": lambda a, b, w: a | b,
+    "xor": lambda a, b, w: a ^ b,
     "shl": lambda a, b, w: a << b if 0 <= b < w else 0,
     "shr": lambda a, b, w: a >> b if 0 <= b < w else (-1 if a < 0 else 0),
 }

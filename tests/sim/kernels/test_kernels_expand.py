@@ -24,8 +24,12 @@ from pypto.ir.dtype import FP16, FP32, INT8, INT32, UINT8, UINT16
 from pypto.sim.layout import DIVISION_BY_ZERO
 
 FORMULAS = {
-    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
-    "max": lambda a, b: torch.where(a < b, b, a), "min": lambda a, b: torch.where(b < a, b, a),
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "max": lambda a, b: torch.where(a < b, b, a),
+    "min": lambda a, b: torch.where(b < a, b, a),
 }
 
 
@@ -104,13 +108,17 @@ def test_plain_expansion_copies_bits(dtype, layout):
     for axis in ("row", "col"):
         v = vector(layout, axis, dtype)
         ok(f"t{axis}expand", dst, Tile.of(v, dtype))
-        np.testing.assert_array_equal(dst.inside.view(dst.words.dtype).tobytes(),
-                                      np.broadcast_to(v, layout.shape)[:rows, :cols].tobytes())
+        np.testing.assert_array_equal(
+            dst.inside.view(dst.words.dtype).tobytes(), np.broadcast_to(v, layout.shape)[:rows, :cols].tobytes()
+        )
     assert_untouched_outside(dst)
 
 
-@pytest.mark.parametrize(("dtype", "value", "word"), (
-    (FP32, 2.5, 2.5), (FP16, 0.1, 0x2E66), (INT8, 300, 44), (INT32, -7, -7), (UINT16, 65537, 1)), ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "value", "word"),
+    ((FP32, 2.5, 2.5), (FP16, 0.1, 0x2E66), (INT8, 300, 44), (INT32, -7, -7), (UINT16, 65537, 1)),
+    ids=str,
+)
 @examples
 @given(layouts())
 def test_fill_converts_the_scalar(dtype, value, word, layout):

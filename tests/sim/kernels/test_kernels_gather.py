@@ -110,10 +110,12 @@ def test_block_gather_copies_32_bytes(dtype):
     size = dtype.get_byte()
     dst = Tile(dtype, 2, 96 // size)
     ok("tgatherb", dst, Tile.of(source.view(dtype.storage), dtype, 128 // size + 2), Tile.of(offsets, UINT32))
-    expected = np.stack([np.concatenate([source.ravel()[o:o + 32] for o in row]) for row in offsets])
+    expected = np.stack([np.concatenate([source.ravel()[o : o + 32] for o in row]) for row in offsets])
     np.testing.assert_array_equal(np.ascontiguousarray(dst.array).view(np.uint8), expected)
-    assert run("tgatherb", dst, Tile.of(source.view(dtype.storage), dtype),
-               Tile.of(offsets + 1, UINT32))[0] == OUTSIDE_TILE
+    assert (
+        run("tgatherb", dst, Tile.of(source.view(dtype.storage), dtype), Tile.of(offsets + 1, UINT32))[0]
+        == OUTSIDE_TILE
+    )
 
 
 @pytest.mark.parametrize(("dtype", "index_dtype"), ((FP32, INT32), (BF16, INT16), (INT8, INT16)), ids=str)
@@ -139,7 +141,9 @@ def test_scatter_outside_the_tile_writes_nothing():
     for name, limit in (("tscatter", 8), ("tscatter_axis", 4), ("tscatter_rows", 2)):
         assert run(name, dst, words, index) == (OUTSIDE_TILE, [2, 8, limit, 0])
     assert run("tgather_axis", dst, Tile(FP32, 2, 4), Tile.of(np.full((2, 4), -3, np.int32), INT32)) == (
-        OUTSIDE_TILE, [0, -3, 4, 0])
+        OUTSIDE_TILE,
+        [0, -3, 4, 0],
+    )
     assert dst.words.tobytes() == b"\x5a" * dst.words.nbytes
 
 
@@ -178,8 +182,9 @@ def test_elements_from_memory():
     np.testing.assert_array_equal(again.array, dst.array)
 
 
-@pytest.mark.parametrize(("oob", "expected"), (
-    ("clamp", [11, 11]), ("wrap", [(2**32 - 1) % 12, 1]), ("zero", [None, None])))
+@pytest.mark.parametrize(
+    ("oob", "expected"), (("clamp", [11, 11]), ("wrap", [(2**32 - 1) % 12, 1]), ("zero", [None, None]))
+)
 def test_indices_beyond_the_capacity_compare_unsigned(oob, expected):
     dst = Tile(FP32, 2, 8)
     ok("mgather", dst, Tensor(MEMORY, FP32), Tile.of(np.array([[-1, 13]], np.int32), INT32), oob=oob)

@@ -26,7 +26,7 @@ def windows(draw):
     if draw(st.booleans()):
         array = array.transpose(draw(st.permutations(range(rank))))
     n = draw(st.integers(1, rank))
-    extents = array.shape[rank - n:]
+    extents = array.shape[rank - n :]
     offsets = [draw(st.integers(0, e - 1)) for e in extents]
     valid = [draw(st.integers(0, e - o)) for e, o in zip(extents, offsets)]
     window = [v + draw(st.integers(0 if v else 1, 3)) for v in valid]
@@ -88,8 +88,14 @@ def test_report_words_describe_the_bursts():
     assert ok("tload", tile, strided, [0, 0], [4, 5], [4, 5])[1:] == [20, 4, 8]
 
 
-OUTSIDE = [([-1, 0], [2, 2]), ([0, -1], [2, 2]), ([7, 0], [2, 2]), ([0, 63], [1, 2]), ([0, 0], [9, 1]),
-           ([2**40, 0], [1, 1])]
+OUTSIDE = [
+    ([-1, 0], [2, 2]),
+    ([0, -1], [2, 2]),
+    ([7, 0], [2, 2]),
+    ([0, 63], [1, 2]),
+    ([0, 0], [9, 1]),
+    ([2**40, 0], [1, 1]),
+]
 
 
 @pytest.mark.parametrize(("offsets", "valid"), OUTSIDE)
@@ -204,7 +210,7 @@ def test_insert_writes_the_valid_extent_of_the_source(layout):
     rows, cols = layout.valid
     dst = Tile(FP32, layout.rows + 2, layout.cols + 3, stride=layout.cols + 4)
     expected = dst.array.copy()
-    expected[2:2 + rows, 3:3 + cols] = words[:rows, :cols]
+    expected[2 : 2 + rows, 3 : 3 + cols] = words[:rows, :cols]
     ok("tinsert", dst, layout.tile(words, FP32), 2, 3)
     assert_same(dst.array, expected, FP32)
     assert run("tinsert", dst, layout.tile(words, FP32), 2, layout.cols + 4 - cols)[0] == OUTSIDE_TILE
@@ -223,7 +229,7 @@ def test_gather_row_fills_part_of_a_tile(transposed):
     expected = dst.array.copy()
     report = ok("tgather_row", dst, Tensor(array, FP32), [1, 2], [2, 3], [3, 4], [2, 4], transpose=transposed)
     block = array[2:4, 3:7].T if transposed else array[2:4, 3:7]
-    expected[1:1 + block.shape[0], 2:2 + block.shape[1]] = block
+    expected[1 : 1 + block.shape[0], 2 : 2 + block.shape[1]] = block
     assert_same(dst.array, expected, FP32)
     assert report[1:] == [2, 16, 40]
 
@@ -237,6 +243,7 @@ def test_widths_must_agree():
 
 def test_stores_between_number_dtypes_convert():
     """Float to integer drops the fraction and saturates, integers keep their low bits or become floats."""
+
     def store(values, source, target):
         out = np.zeros((1, values.shape[1]), target.storage)
         ok("tstore", Tensor(out, target), Tile.of(values, source), [0, 0], list(out.shape), list(out.shape))

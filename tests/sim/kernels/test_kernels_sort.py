@@ -35,8 +35,8 @@ def test_runs_of_32_descend_and_ties_ascend_by_index(rows, cols, seed):
     ok("tsort32", dst, Tile.of(values, FP32, cols + 3), Tile.of(index, UINT32))
     for i in range(rows):
         for first in range(0, cols, 32):
-            run_values, run_index = descending(values[i, first:first + 32], index[i, first:first + 32])
-            found = dst.array[i, 2 * first:2 * first + 64]
+            run_values, run_index = descending(values[i, first : first + 32], index[i, first : first + 32])
+            found = dst.array[i, 2 * first : 2 * first + 64]
             np.testing.assert_array_equal(found.view(np.uint32), records(run_values, run_index).view(np.uint32))
     assert dst.gap_is_poison()
 

@@ -24,8 +24,11 @@ from pypto.ir.dtype import BF16, FP16, FP32, INT8, INT16, INT32, INT64, UINT8, U
 
 # (float64 oracle, largest error in ulp for fp32, for the 16-bit dtypes)
 FUNCTIONS = {
-    "exp": (np.exp, 1.1, 0.51), "log": (np.log, 1.0, 0.51), "sqrt": (np.sqrt, 0.5, 0.5),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), 0.5001, 0.5002), "recip": (lambda x: 1 / x, 0.5, 0.5001),
+    "exp": (np.exp, 1.1, 0.51),
+    "log": (np.log, 1.0, 0.51),
+    "sqrt": (np.sqrt, 0.5, 0.5),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 0.5001, 0.5002),
+    "recip": (lambda x: 1 / x, 0.5, 0.5001),
 }
 
 
@@ -83,12 +86,18 @@ def test_neg_abs_relu(dtype, layout):
     rows, cols = layout.valid
     if dtype.is_float():
         x = floats(words, dtype)
-        expected = {"neg": words_of(-x, dtype), "abs": words_of(x.abs(), dtype),
-                    "relu": words_of(torch.where(x < 0, torch.zeros(()), x), dtype)}
+        expected = {
+            "neg": words_of(-x, dtype),
+            "abs": words_of(x.abs(), dtype),
+            "relu": words_of(torch.where(x < 0, torch.zeros(()), x), dtype),
+        }
     else:
         n = words.astype(object)
-        expected = {"neg": wrapped(-n, dtype), "abs": wrapped(np.abs(n), dtype),
-                    "relu": wrapped(np.maximum(n, 0), dtype)}
+        expected = {
+            "neg": wrapped(-n, dtype),
+            "abs": wrapped(np.abs(n), dtype),
+            "relu": wrapped(np.maximum(n, 0), dtype),
+        }
     for name, result in expected.items():
         dst = layout.empty(dtype)
         ok(f"t{name}", dst, layout.tile(words, dtype))

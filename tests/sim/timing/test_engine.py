@@ -265,7 +265,7 @@ def test_a_ring_that_is_never_given_back_is_named():
         time_recording(run.recording(), A2A3.replace(ring_window=8))
     run.events.insert(0, (2, 1, 0, 0))
     for position in range(20, 0, -4):
-        run.events[position + 1:position + 1] = [(3, 1, 0, 0), (2, 1, 0, 0)]
+        run.events[position + 1 : position + 1] = [(3, 1, 0, 0), (2, 1, 0, 0)]
     assert time_recording(run.recording(), A2A3.replace(ring_window=8)).effective_us > 0
 
 
@@ -293,8 +293,10 @@ def test_fewer_clusters_are_slower_and_a_faster_clock_is_faster():
     base = time_recording(r, A2A3)
     assert time_recording(r, A2A3.replace(clusters=2)).effective_us > 1.5 * base.effective_us
     one_core = one(stream(32, 1))
-    assert (time_recording(one_core, A2A3.replace(clock_mhz=3600)).effective_us
-            < time_recording(one_core, A2A3).effective_us)
+    assert (
+        time_recording(one_core, A2A3.replace(clock_mhz=3600)).effective_us
+        < time_recording(one_core, A2A3).effective_us
+    )
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(0, 2**31))

@@ -47,9 +47,17 @@ def test_a_row_without_a_re_creation_says_why():
 
 
 def test_bank_clashes_follow_from_addresses():
-    clashes = [(sources_clash(0, b), write_clashes(d, [0, b])) for b, d in (
-        (0x10100, 0x20000), (0x4000, 0x10000), (0x10000, 0x14100), (0x10100, 0x4000), (0x10100, 0x4020),
-        (0x10100, 0x10100))]
+    clashes = [
+        (sources_clash(0, b), write_clashes(d, [0, b]))
+        for b, d in (
+            (0x10100, 0x20000),
+            (0x4000, 0x10000),
+            (0x10000, 0x14100),
+            (0x10100, 0x4000),
+            (0x10100, 0x4020),
+            (0x10100, 0x10100),
+        )
+    ]
     assert clashes == [(False, False), (True, False), (True, False), (False, False), (False, True), (False, False)]
     free, clash = (vector_us(bank_test(0, b, 0x20000)) for b in (0x10100, 0x4000))
     assert abs(free / 47.8 - 1) < 0.02 and abs(clash / 83.34 - 1) < 0.02

@@ -36,8 +36,12 @@ def main(
     else:
         values = inputs()
     replay(
-        directory, *values, config=_config(arguments), recompile=not arguments.no_recompile,
-        rebuild_from_pto=not arguments.no_rebuild_from_pto, validate=validate,
+        directory,
+        *values,
+        config=_config(arguments),
+        recompile=not arguments.no_recompile,
+        rebuild_from_pto=not arguments.no_rebuild_from_pto,
+        validate=validate,
     )
     if compare is not None:
         compare(*values)

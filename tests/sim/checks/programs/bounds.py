@@ -54,8 +54,9 @@ def _stencil(x, y):
 
 
 @pl.jit
-def scalar_past_the_end(x: pl.Tensor[[16, 32], pl.FP32], scale: pl.Tensor[[1, 8], pl.FP32],
-                        y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+def scalar_past_the_end(
+    x: pl.Tensor[[16, 32], pl.FP32], scale: pl.Tensor[[1, 8], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="rows"):
         for i in pl.range(16):
             s = pl.read(scale, [0, i])
@@ -64,8 +65,9 @@ def scalar_past_the_end(x: pl.Tensor[[16, 32], pl.FP32], scale: pl.Tensor[[1, 8]
 
 
 @pl.jit
-def scalar_past_the_end_fixed(x: pl.Tensor[[16, 32], pl.FP32], scale: pl.Tensor[[1, 8], pl.FP32],
-                              y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+def scalar_past_the_end_fixed(
+    x: pl.Tensor[[16, 32], pl.FP32], scale: pl.Tensor[[1, 8], pl.FP32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="rows"):
         for i in pl.range(16):
             s = pl.read(scale, [0, i // 2])
@@ -74,8 +76,9 @@ def scalar_past_the_end_fixed(x: pl.Tensor[[16, 32], pl.FP32], scale: pl.Tensor[
 
 
 @pl.jit
-def slot_of_a_ring(x: pl.Tensor[[64, 32], pl.FP32], slots: pl.Tensor[[1, 8], pl.INT32],
-                   ring: pl.InOut[pl.Tensor[[32, 32], pl.FP32]]):
+def slot_of_a_ring(
+    x: pl.Tensor[[64, 32], pl.FP32], slots: pl.Tensor[[1, 8], pl.INT32], ring: pl.InOut[pl.Tensor[[32, 32], pl.FP32]]
+):
     for i in pl.range(4):
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="keep"):
             s = pl.read(slots, [0, i])
@@ -84,8 +87,9 @@ def slot_of_a_ring(x: pl.Tensor[[64, 32], pl.FP32], slots: pl.Tensor[[1, 8], pl.
 
 
 @pl.jit
-def slot_of_a_ring_fixed(x: pl.Tensor[[64, 32], pl.FP32], slots: pl.Tensor[[1, 8], pl.INT32],
-                         ring: pl.InOut[pl.Tensor[[32, 32], pl.FP32]]):
+def slot_of_a_ring_fixed(
+    x: pl.Tensor[[64, 32], pl.FP32], slots: pl.Tensor[[1, 8], pl.INT32], ring: pl.InOut[pl.Tensor[[32, 32], pl.FP32]]
+):
     for i in pl.range(4):
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="keep"):
             s = pl.read(slots, [0, i]) % 4
@@ -125,8 +129,9 @@ def bins_of_an_array_fixed(keys: pl.Tensor[[1, 16], pl.INT32], y: pl.Out[pl.Tens
 
 
 @pl.jit
-def token_of_another_table(table: pl.Tensor[[40, 64], pl.FP16], ids: pl.Tensor[[1, 16], pl.INT32],
-                           y: pl.Out[pl.Tensor[[32, 64], pl.FP16]]):
+def token_of_another_table(
+    table: pl.Tensor[[40, 64], pl.FP16], ids: pl.Tensor[[1, 16], pl.INT32], y: pl.Out[pl.Tensor[[32, 64], pl.FP16]]
+):
     for b in pl.spmd(2, name_hint="embed"):
         i = pl.load(ids, [0, b * 8], [1, 8])
         pl.store(pl.mgather(table, i), [b * 8, 0], y)
@@ -135,8 +140,9 @@ def token_of_another_table(table: pl.Tensor[[40, 64], pl.FP16], ids: pl.Tensor[[
 
 
 @pl.jit
-def token_of_another_table_fixed(table: pl.Tensor[[40, 64], pl.FP16], ids: pl.Tensor[[1, 16], pl.INT32],
-                                 y: pl.Out[pl.Tensor[[32, 64], pl.FP16]]):
+def token_of_another_table_fixed(
+    table: pl.Tensor[[40, 64], pl.FP16], ids: pl.Tensor[[1, 16], pl.INT32], y: pl.Out[pl.Tensor[[32, 64], pl.FP16]]
+):
     for b in pl.spmd(2, name_hint="embed"):
         i = pl.minimum(pl.load(ids, [0, b * 8], [1, 8]), 39)
         pl.store(pl.mgather(table, i), [b * 8, 0], y)
@@ -213,8 +219,9 @@ def _one_row_empty() -> torch.Tensor:
 
 
 @pl.jit
-def ids_greater(x: pl.Tensor[[16, 64], pl.INT32], a: pl.Tensor[[16, 64], pl.FP32],
-                y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+def ids_greater(
+    x: pl.Tensor[[16, 64], pl.INT32], a: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="keep"):
         m = pl.cmps(pl.load(x, [0, 0], [16, 64]), 100, cmp_type=4)
         tmp = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Vec)
@@ -224,8 +231,9 @@ def ids_greater(x: pl.Tensor[[16, 64], pl.INT32], a: pl.Tensor[[16, 64], pl.FP32
 
 
 @pl.jit
-def ids_greater_fixed(x: pl.Tensor[[16, 64], pl.INT32], a: pl.Tensor[[16, 64], pl.FP32],
-                      y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+def ids_greater_fixed(
+    x: pl.Tensor[[16, 64], pl.INT32], a: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="keep"):
         m = pl.cmps(pl.cast(pl.load(x, [0, 0], [16, 64]), target_type=pl.FP32), 100.0, cmp_type=4)
         tmp = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Vec)

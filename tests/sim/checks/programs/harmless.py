@@ -37,8 +37,11 @@ def ping_pong(x: pl.Tensor[[96, 32], pl.FP32], y: pl.Out[pl.Tensor[[96, 32], pl.
 
 
 @pl.jit
-def read_before_and_after(x: pl.Tensor[[32, 32], pl.FP32], state: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
-                          y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def read_before_and_after(
+    x: pl.Tensor[[32, 32], pl.FP32],
+    state: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+    y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="before") as seen:
         pl.store(pl.exp(pl.load(state, [0, 0], [32, 32])), [0, 0], y)
     gate = pl.system.task_dummy(deps=[seen])
@@ -94,8 +97,7 @@ def online_softmax(x: pl.Tensor[[16, 128], pl.FP32], y: pl.Out[pl.Tensor[[16, 12
         for c in pl.range(0, 128, 32):
             t = pl.load(x, [0, c], [16, 32])
             top = pl.maximum(best, pl.row_max(t, tmp))
-            total = pl.add(pl.mul(total, pl.exp(pl.sub(best, top))),
-                           pl.row_sum(pl.exp(pl.row_expand_sub(t, top)), tmp))
+            total = pl.add(pl.mul(total, pl.exp(pl.sub(best, top))), pl.row_sum(pl.exp(pl.row_expand_sub(t, top)), tmp))
             best = top
         for c in pl.range(0, 128, 32):
             e = pl.exp(pl.row_expand_sub(pl.load(x, [0, c], [16, 32]), best))
@@ -104,8 +106,9 @@ def online_softmax(x: pl.Tensor[[16, 128], pl.FP32], y: pl.Out[pl.Tensor[[16, 12
 
 
 @pl.jit
-def same_values_from_both_lanes(a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-                                y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def same_values_from_both_lanes(
+    a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="mixed"):
         score = pl.matmul(a[:, :], b[:, :])
         for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
@@ -115,8 +118,9 @@ def same_values_from_both_lanes(a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[6
 
 
 @pl.jit
-def gather_of_permuted_rows(x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 32], pl.INT32],
-                            y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def gather_of_permuted_rows(
+    x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 32], pl.INT32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
     for b in pl.spmd(4, name_hint="pick"):
         pl.store(pl.mgather(x, pl.load(ids, [0, b * 8], [1, 8])), [b * 8, 0], y)
     return y
@@ -182,14 +186,19 @@ def halo_in_two_launches(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[6
 @pl.program
 class ReadersOfOneInput:
     @pl.function(type=pl.FunctionType.InCore)
-    def part(self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
-             c: pl.Scalar[pl.INT32]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def part(
+        self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]], c: pl.Scalar[pl.INT32]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         y = pl.store(pl.exp(pl.load(x, [0, c], [32, 32])), [0, 0], y)
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
-             z: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+    def main(
+        self,
+        x: pl.Tensor[[32, 64], pl.FP32],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        z: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ):
         y = self.part(x, y, 0)
         z = self.part(x, z, 32)
         return y, z

@@ -32,8 +32,9 @@ def refill_rows(x: pl.Tensor[[48, 64], pl.FP32], box: pl.InOut[pl.Tensor[[48, 64
 
 
 @pl.jit
-def columns_then_rows(x: pl.Tensor[[48, 64], pl.FP32], y: pl.Out[pl.Tensor[[48, 16], pl.FP32]],
-                      z: pl.Out[pl.Tensor[[48, 64], pl.FP32]]):
+def columns_then_rows(
+    x: pl.Tensor[[48, 64], pl.FP32], y: pl.Out[pl.Tensor[[48, 16], pl.FP32]], z: pl.Out[pl.Tensor[[48, 64], pl.FP32]]
+):
     box = pl.create_tensor([48, 64], dtype=pl.FP32)
     box = fill_rows(x, box)
     y = take_columns(box, y)
@@ -43,8 +44,9 @@ def columns_then_rows(x: pl.Tensor[[48, 64], pl.FP32], y: pl.Out[pl.Tensor[[48, 
 
 
 @pl.jit
-def columns_then_rows_fixed(x: pl.Tensor[[48, 64], pl.FP32], y: pl.Out[pl.Tensor[[48, 16], pl.FP32]],
-                            z: pl.Out[pl.Tensor[[48, 64], pl.FP32]]):
+def columns_then_rows_fixed(
+    x: pl.Tensor[[48, 64], pl.FP32], y: pl.Out[pl.Tensor[[48, 16], pl.FP32]], z: pl.Out[pl.Tensor[[48, 64], pl.FP32]]
+):
     box = pl.create_tensor([48, 64], dtype=pl.FP32)
     box = fill_rows(x, box)
     y = take_columns(box, y)
@@ -66,8 +68,9 @@ def _columns_then_rows(x, y, z):
 
 
 @pl.jit
-def blocks_then_refill(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]],
-                       z: pl.Out[pl.Tensor[[64, 32], pl.FP32]]):
+def blocks_then_refill(
+    x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]], z: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+):
     box = pl.create_tensor([64, 32], dtype=pl.FP32)
     for b in pl.spmd(4, name_hint="spread"):
         pl.store(pl.exp(pl.load(x, [b * 16, 0], [16, 32])), [b * 16, 0], box)
@@ -81,8 +84,9 @@ def blocks_then_refill(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64,
 
 
 @pl.jit
-def blocks_then_refill_fixed(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]],
-                             z: pl.Out[pl.Tensor[[64, 32], pl.FP32]]):
+def blocks_then_refill_fixed(
+    x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]], z: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+):
     box = pl.create_tensor([64, 32], dtype=pl.FP32)
     for b in pl.spmd(4, name_hint="spread"):
         pl.store(pl.exp(pl.load(x, [b * 16, 0], [16, 32])), [b * 16, 0], box)
@@ -292,8 +296,9 @@ _IDS = torch.tensor([[0, 3, 5, 7, 1, 2, 4, 6]], dtype=torch.int32)
 
 
 @pl.jit
-def gathered_too_early(x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], pl.INT32],
-                       y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+def gathered_too_early(
+    x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], pl.INT32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]
+):
     mid = pl.create_tensor([32, 32], dtype=pl.FP32)
     with pl.manual_scope():
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="make"):
@@ -304,8 +309,9 @@ def gathered_too_early(x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], p
 
 
 @pl.jit
-def gathered_too_early_fixed(x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], pl.INT32],
-                             y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+def gathered_too_early_fixed(
+    x: pl.Tensor[[32, 32], pl.FP32], ids: pl.Tensor[[1, 8], pl.INT32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]
+):
     mid = pl.create_tensor([32, 32], dtype=pl.FP32)
     with pl.manual_scope():
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="make") as made:

@@ -46,8 +46,9 @@ def gap_between_halves_fixed(x: pl.Tensor[[32, 64], pl.FP32], y: pl.Out[pl.Tenso
 
 
 @pl.jit
-def one_branch_writes(x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1, 8], pl.INT32],
-                      y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+def one_branch_writes(
+    x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1, 8], pl.INT32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="choose"):
         chosen = pl.read(flag, [0, 0])
         if chosen > 0:
@@ -56,8 +57,9 @@ def one_branch_writes(x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1, 8], p
 
 
 @pl.jit
-def one_branch_writes_fixed(x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1, 8], pl.INT32],
-                            y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+def one_branch_writes_fixed(
+    x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1, 8], pl.INT32], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="choose"):
         chosen = pl.read(flag, [0, 0])
         if chosen > 0:
@@ -71,8 +73,9 @@ def one_branch_writes_fixed(x: pl.Tensor[[16, 32], pl.FP32], flag: pl.Tensor[[1,
 
 
 @pl.jit
-def second_output_forgotten(x: pl.Tensor[[M, 32], pl.FP32], y: pl.Out[pl.Tensor[[M, 32], pl.FP32]],
-                            z: pl.Out[pl.Tensor[[M, 32], pl.FP32]]):
+def second_output_forgotten(
+    x: pl.Tensor[[M, 32], pl.FP32], y: pl.Out[pl.Tensor[[M, 32], pl.FP32]], z: pl.Out[pl.Tensor[[M, 32], pl.FP32]]
+):
     for r in pl.range(0, x.shape[0], 16):
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="both"):
             t = pl.load(x, [r, 0], [16, 32])
@@ -82,8 +85,9 @@ def second_output_forgotten(x: pl.Tensor[[M, 32], pl.FP32], y: pl.Out[pl.Tensor[
 
 
 @pl.jit
-def second_output_forgotten_fixed(x: pl.Tensor[[M, 32], pl.FP32], y: pl.Out[pl.Tensor[[M, 32], pl.FP32]],
-                                  z: pl.Out[pl.Tensor[[M, 32], pl.FP32]]):
+def second_output_forgotten_fixed(
+    x: pl.Tensor[[M, 32], pl.FP32], y: pl.Out[pl.Tensor[[M, 32], pl.FP32]], z: pl.Out[pl.Tensor[[M, 32], pl.FP32]]
+):
     for r in pl.range(0, x.shape[0], 16):
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="both"):
             t = pl.load(x, [r, 0], [16, 32])
@@ -146,8 +150,9 @@ def maximum_without_start_fixed(x: pl.Tensor[[16, 128], pl.FP32], y: pl.Out[pl.T
 
 
 @pl.jit
-def short_bias(x: pl.Tensor[[16, 64], pl.FP32], bias: pl.Tensor[[1, 48], pl.FP32],
-               y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+def short_bias(
+    x: pl.Tensor[[16, 64], pl.FP32], bias: pl.Tensor[[1, 48], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="shift"):
         row = pl.load(bias, [0, 0], [1, 64], valid_shape=[1, 48])
         pl.store(pl.col_expand_mul(pl.load(x, [0, 0], [16, 64]), row), [0, 0], y)
@@ -155,8 +160,9 @@ def short_bias(x: pl.Tensor[[16, 64], pl.FP32], bias: pl.Tensor[[1, 48], pl.FP32
 
 
 @pl.jit
-def short_bias_fixed(x: pl.Tensor[[16, 64], pl.FP32], bias: pl.Tensor[[1, 48], pl.FP32],
-                     y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+def short_bias_fixed(
+    x: pl.Tensor[[16, 64], pl.FP32], bias: pl.Tensor[[1, 48], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="shift"):
         row = pl.load(bias, [0, 0], [1, 64], valid_shape=[1, 48])
         row = pl.fillpad(row, pad_value=pl.PadValue.zero)
@@ -174,8 +180,12 @@ def _short_bias(x, bias, y):
 
 
 @pl.jit
-def short_product(a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16], n: pl.Tensor[[1, 8], pl.INT32],
-                  c: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def short_product(
+    a: pl.Tensor[[32, 64], pl.FP16],
+    b: pl.Tensor[[64, 32], pl.FP16],
+    n: pl.Tensor[[1, 8], pl.INT32],
+    c: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="gemm"):
         ka = pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat)
         rows = pl.read(n, [0, 0])
@@ -185,8 +195,12 @@ def short_product(a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP1
 
 
 @pl.jit
-def short_product_fixed(a: pl.Tensor[[32, 64], pl.FP16], b: pl.Tensor[[64, 32], pl.FP16],
-                        n: pl.Tensor[[1, 8], pl.INT32], c: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def short_product_fixed(
+    a: pl.Tensor[[32, 64], pl.FP16],
+    b: pl.Tensor[[64, 32], pl.FP16],
+    n: pl.Tensor[[1, 8], pl.INT32],
+    c: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+):
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="gemm"):
         ka = pl.load(a, [0, 0], [32, 48], target_memory=pl.Mem.Mat)
         kb = pl.load(b, [0, 0], [48, 32], target_memory=pl.Mem.Mat)
@@ -210,16 +224,20 @@ def show(state: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.F
 
 
 @pl.jit
-def state_is_an_input(x: pl.Tensor[[32, 32], pl.FP32], state: pl.Tensor[[32, 32], pl.FP32],
-                      y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def state_is_an_input(
+    x: pl.Tensor[[32, 32], pl.FP32], state: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+):
     state = decay(x, state)
     y = show(state, y)
     return y
 
 
 @pl.jit
-def state_is_an_input_fixed(x: pl.Tensor[[32, 32], pl.FP32], state: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
-                            y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+def state_is_an_input_fixed(
+    x: pl.Tensor[[32, 32], pl.FP32],
+    state: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+    y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+):
     state = decay(x, state)
     y = show(state, y)
     return state, y
@@ -283,8 +301,12 @@ def histogram_fixed(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 32]
 @pl.program
 class StatisticsThroughAnInput:
     @pl.function(type=pl.FunctionType.InCore)
-    def norm(self, x: pl.Tensor[[32, 32], pl.FP32], stat: pl.Tensor[[32, 32], pl.FP32],
-             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def norm(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        stat: pl.Tensor[[32, 32], pl.FP32],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         t = pl.exp(pl.load(x, [0, 0], [32, 32]))
         pl.store(t, [0, 0], stat)
         y = pl.store(pl.neg(t), [0, 0], y)
@@ -300,8 +322,12 @@ class StatisticsThroughAnInput:
 @pl.program
 class StatisticsThroughAnOutput:
     @pl.function(type=pl.FunctionType.InCore)
-    def norm(self, x: pl.Tensor[[32, 32], pl.FP32], stat: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
-             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]):
+    def norm(
+        self,
+        x: pl.Tensor[[32, 32], pl.FP32],
+        stat: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ):
         t = pl.exp(pl.load(x, [0, 0], [32, 32]))
         stat = pl.store(t, [0, 0], stat)
         y = pl.store(pl.neg(t), [0, 0], y)

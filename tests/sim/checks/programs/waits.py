@@ -14,8 +14,9 @@ from .case import Case, Program, rnd, zeros
 @pl.program
 class OnePopTooMany:
     @pl.function(type=pl.FunctionType.AIC)
-    def multiply(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-                 y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]):
+    def multiply(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ):
         peer = pl.import_peer_buffer(name="tiles", peer_func="finish")
         pl.aic_initialize_pipe(dir_mask=1, slot_size=4096, c2v_consumer_buf=peer)
         ta = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
@@ -24,8 +25,9 @@ class OnePopTooMany:
             pl.tpush_to_aiv(pl.matmul(ta, pl.move(tb, target_memory=pl.Mem.Right)), split=0)
 
     @pl.function(type=pl.FunctionType.AIV)
-    def finish(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-               y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]) -> pl.Tensor[[128, 32], pl.FP32]:
+    def finish(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ) -> pl.Tensor[[128, 32], pl.FP32]:
         ring = pl.reserve_buffer(name="tiles", size=32768, base=0x8000)
         pl.aiv_initialize_pipe(dir_mask=1, slot_size=4096, c2v_consumer_buf=ring)
         for i in pl.range(4):
@@ -36,15 +38,17 @@ class OnePopTooMany:
         return y
 
     @pl.function(type=pl.FunctionType.Group)
-    def pair(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-             y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]) -> pl.Tensor[[128, 32], pl.FP32]:
+    def pair(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ) -> pl.Tensor[[128, 32], pl.FP32]:
         self.multiply(a, b, y)
         y = self.finish(a, b, y)
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-             y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]) -> pl.Tensor[[128, 32], pl.FP32]:
+    def main(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ) -> pl.Tensor[[128, 32], pl.FP32]:
         y = self.pair(a, b, y)
         return y
 
@@ -52,8 +56,9 @@ class OnePopTooMany:
 @pl.program
 class AsManyPopsAsPushes:
     @pl.function(type=pl.FunctionType.AIC)
-    def multiply(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-                 y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]):
+    def multiply(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ):
         peer = pl.import_peer_buffer(name="tiles", peer_func="finish")
         pl.aic_initialize_pipe(dir_mask=1, slot_size=4096, c2v_consumer_buf=peer)
         ta = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
@@ -62,8 +67,9 @@ class AsManyPopsAsPushes:
             pl.tpush_to_aiv(pl.matmul(ta, pl.move(tb, target_memory=pl.Mem.Right)), split=0)
 
     @pl.function(type=pl.FunctionType.AIV)
-    def finish(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-               y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]) -> pl.Tensor[[128, 32], pl.FP32]:
+    def finish(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ) -> pl.Tensor[[128, 32], pl.FP32]:
         ring = pl.reserve_buffer(name="tiles", size=32768, base=0x8000)
         pl.aiv_initialize_pipe(dir_mask=1, slot_size=4096, c2v_consumer_buf=ring)
         for i in pl.range(4):
@@ -74,15 +80,17 @@ class AsManyPopsAsPushes:
         return y
 
     @pl.function(type=pl.FunctionType.Group)
-    def pair(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-             y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]) -> pl.Tensor[[128, 32], pl.FP32]:
+    def pair(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ) -> pl.Tensor[[128, 32], pl.FP32]:
         self.multiply(a, b, y)
         y = self.finish(a, b, y)
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32],
-             y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]) -> pl.Tensor[[128, 32], pl.FP32]:
+    def main(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 96], pl.FP32], y: pl.Out[pl.Tensor[[128, 32], pl.FP32]]
+    ) -> pl.Tensor[[128, 32], pl.FP32]:
         y = self.pair(a, b, y)
         return y
 
@@ -98,9 +106,13 @@ def _products(a, b, y):
 @pl.program
 class NoEvent:
     @pl.function(type=pl.FunctionType.AIC)
-    def multiply(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-                 mid: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
-                 y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def multiply(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        mid: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         ta = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
         tb = pl.move(pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
         pl.system.sync_set(2, pipe=pl.PipeType.FIX)
@@ -108,24 +120,33 @@ class NoEvent:
         return mid
 
     @pl.function(type=pl.FunctionType.AIV)
-    def finish(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-               mid: pl.Tensor[[32, 32], pl.FP32],
-               y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def finish(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        mid: pl.Tensor[[32, 32], pl.FP32],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         pl.system.sync_wait(2, pipe=pl.PipeType.MTE2)
         y = pl.store(pl.add(pl.load(mid, [0, 0], [32, 32]), 1.0), [0, 0], y)
         return y
 
     @pl.function(type=pl.FunctionType.Group)
-    def pair(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-             mid: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
-             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def pair(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        mid: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         self.multiply(a, b, mid, y)
         y = self.finish(a, b, mid, y)
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         mid = pl.create_tensor([32, 32], dtype=pl.FP32)
         y = self.pair(a, b, mid, y)
         return y
@@ -134,9 +155,13 @@ class NoEvent:
 @pl.program
 class StoreThenSet:
     @pl.function(type=pl.FunctionType.AIC)
-    def multiply(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-                 mid: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
-                 y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def multiply(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        mid: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         ta = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
         tb = pl.move(pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
         mid = pl.store(pl.matmul(ta, tb), [0, 0], mid)
@@ -144,24 +169,33 @@ class StoreThenSet:
         return mid
 
     @pl.function(type=pl.FunctionType.AIV)
-    def finish(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-               mid: pl.Tensor[[32, 32], pl.FP32],
-               y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def finish(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        mid: pl.Tensor[[32, 32], pl.FP32],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         pl.system.sync_wait(2, pipe=pl.PipeType.MTE2)
         y = pl.store(pl.add(pl.load(mid, [0, 0], [32, 32]), 1.0), [0, 0], y)
         return y
 
     @pl.function(type=pl.FunctionType.Group)
-    def pair(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-             mid: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
-             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def pair(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        mid: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+        y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         self.multiply(a, b, mid, y)
         y = self.finish(a, b, mid, y)
         return y
 
     @pl.function(type=pl.FunctionType.Orchestration)
-    def main(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32],
-             y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+    def main(
+        self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
         mid = pl.create_tensor([32, 32], dtype=pl.FP32)
         y = self.pair(a, b, mid, y)
         return y
@@ -171,8 +205,9 @@ class StoreThenSet:
 
 
 @pl.jit
-def barrier_in_a_branch(x: pl.Tensor[[64, 32], pl.FP32], ws: pl.InOut[pl.Tensor[[1, 64], pl.INT32]],
-                        y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]):
+def barrier_in_a_branch(
+    x: pl.Tensor[[64, 32], pl.FP32], ws: pl.InOut[pl.Tensor[[1, 64], pl.INT32]], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+):
     mid = pl.create_tensor([64, 32], dtype=pl.FP32)
     for b in pl.spmd(8, name_hint="meet"):
         pl.store(pl.exp(pl.load(x, [b * 8, 0], [8, 32])), [b * 8, 0], mid)
@@ -183,8 +218,9 @@ def barrier_in_a_branch(x: pl.Tensor[[64, 32], pl.FP32], ws: pl.InOut[pl.Tensor[
 
 
 @pl.jit
-def barrier_for_all(x: pl.Tensor[[64, 32], pl.FP32], ws: pl.InOut[pl.Tensor[[1, 64], pl.INT32]],
-                    y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]):
+def barrier_for_all(
+    x: pl.Tensor[[64, 32], pl.FP32], ws: pl.InOut[pl.Tensor[[1, 64], pl.INT32]], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]
+):
     mid = pl.create_tensor([64, 32], dtype=pl.FP32)
     for b in pl.spmd(8, name_hint="meet"):
         pl.store(pl.exp(pl.load(x, [b * 8, 0], [8, 32])), [b * 8, 0], mid)
