@@ -48,8 +48,10 @@ _WHERE: Final = "DistributedWorker"
 class DistributedRunHandle:
     """A run that was submitted; its result is ``None`` or the error it failed with, every time it is asked for."""
 
-    def __init__(self, thread: threading.Thread, slots: Sequence[Slot] = (), bound: Sequence[Any] = ()):
-        self._thread = thread
+    # An event, not Thread.join: CPython marks a thread as ended when KeyboardInterrupt cuts its join short.
+
+    def __init__(self, slots: Sequence[Slot] = (), bound: Sequence[Any] = ()):
+        self._ended = threading.Event()
         self._uses = slots, bound
         self._awaited = False
         self._error: BaseException | None = None
@@ -57,7 +59,7 @@ class DistributedRunHandle:
     @property
     def done(self) -> bool:
         """Whether the run is over."""
-        over = not self._thread.is_alive()
+        over = self._ended.is_set()
         self._awaited = self._awaited or over
         return over
 
@@ -65,7 +67,7 @@ class DistributedRunHandle:
         """Wait for the run; ``TimeoutError`` when it takes longer than ``timeout`` seconds (it goes on)."""
         if timeout is not None and (not math.isfinite(timeout) or timeout < 0):
             raise ValueError(f"timeout must be a non-negative finite number of seconds, got {timeout!r}")
-        self._thread.join(timeout)
+        self._ended.wait(timeout)
         if not self.done:
             raise TimeoutError(f"the run is still going on after {timeout:g} s")
         self._awaited = True
@@ -184,7 +186,7 @@ class DistributedWorker(Worker):
         """Wait for the oldest submitted run; it stays listed when the wait is interrupted."""
         with contextlib.suppress(IndexError, ValueError):  # another thread waited for it, too
             first = self._pending[0]
-            first._thread.join()
+            first._ended.wait()
             self._pending.remove(first)
 
     def __enter__(self) -> DistributedWorker:
@@ -230,18 +232,21 @@ class DistributedWorker(Worker):
         found = self._shared_in_flight(program, bound, config)
         previous = self._pending[-1] if self._pending else None
 
+        handle = DistributedRunHandle(program.slots, bound)
+
         def body() -> None:
-            if previous is not None:
-                previous._thread.join()
             try:
+                if previous is not None:
+                    previous._ended.wait()
                 self._run_bound(program, bound, config, found)
             except BaseException as error:  # handed to whoever asks for the result
                 handle._error = error
+            finally:
+                handle._ended.set()
 
-        thread = threading.Thread(target=body, name="pypto-run", daemon=True)
-        handle = DistributedRunHandle(thread, program.slots, bound)
-        self._pending.append(handle)
-        handle._thread.start()
+        with self._crew.interruption:  # listed and started, or neither
+            threading.Thread(target=body, name="pypto-run", daemon=True).start()
+            self._pending.append(handle)
         return handle
 
     def register(self, compiled: Any) -> RegistrationHandle:
