@@ -93,3 +93,7 @@ def run_parts(
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, "pypto-block")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has the pool, not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import threading
+
 import numpy as np
 import pytest
 from build_directory import arguments
@@ -111,3 +115,22 @@ def test_few_or_quick_blocks_stay_on_one_thread(load, monkeypatch):
     run(load(MAIN, kernel(COLUMNS)), 96, 20, 0, threads=8)
     monkeypatch.setattr(launch, "WORTHWHILE_S", 0.0)
     run(load(MAIN, kernel(COLUMNS)), 96, 2, 0, threads=8)
+
+
+def test_a_forked_process_has_threads_of_its_own(load, parts):
+    """The pool of the parent is there after a fork, its threads are not: a part handed to it would never run."""
+    program = load(MAIN, kernel(COLUMNS))
+    alone = run(program, 96, 20, 0, threads=3)
+    threads = os.cpu_count() or 1
+    everybody = threading.Barrier(threads)
+    list(module._pool().map(lambda _: everybody.wait(60), range(threads)))  # all have begun and are idle again
+
+    def child() -> None:
+        again = run(program, 96, 20, 0, threads=3)
+        raise SystemExit(0 if again[1] == alone[1] and np.array_equal(again[0], alone[0]) else 1)
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(20)
+    process.kill()
+    assert parts == [3] and process.exitcode == 0
