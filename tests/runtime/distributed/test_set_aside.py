@@ -10,14 +10,14 @@ import pypto.language.distributed as pld
 
 from .programs import config
 
-VECTOR_CORES = 16  # of the values-only platform
+VECTOR_CORES = 48  # of the chip
 
 
 def waiting_program(waiters: int, deferred: bool):
     """``waiters`` tasks wait for a credit that a task submitted last sends to the own rank."""
 
     @pl.jit.incore
-    def publish(signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]]):
+    def publish(signal: pl.InOut[pld.DistributedTensor[[64, 1], pl.INT32]]):
         me = pld.rank(pld.get_comm_ctx(signal))
         for cell in pl.range(waiters):
             pld.system.notify(signal, peer=me, offsets=[cell, 0], value=1, op=pld.NotifyOp.AtomicAdd)
@@ -25,10 +25,10 @@ def waiting_program(waiters: int, deferred: bool):
 
     @pl.jit.incore
     def blocking(
-        signal: pld.DistributedTensor[[32, 1], pl.INT32],
+        signal: pld.DistributedTensor[[64, 1], pl.INT32],
         inp: pl.Tensor[[1, 64], pl.FP32],
         cell: pl.Scalar[pl.INDEX],
-        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+        out: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
     ):
         pld.system.wait(signal, offsets=[cell, 0], expected=1, cmp=pld.WaitCmp.Ge)
         out = pl.store(pl.load(inp, [0, 0], [1, 64]), [cell, 0], out)
@@ -37,8 +37,8 @@ def waiting_program(waiters: int, deferred: bool):
     @pl.jit
     def chip(
         inp: pl.Tensor[[1, 64], pl.FP32],
-        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
-        signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]],
+        out: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[64, 1], pl.INT32]],
     ):
         for cell in pl.parallel(waiters):
             out = blocking(signal, inp, cell, out)
@@ -48,8 +48,8 @@ def waiting_program(waiters: int, deferred: bool):
     @pl.jit
     def chip_deferred(
         inp: pl.Tensor[[1, 64], pl.FP32],
-        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
-        signal: pl.InOut[pld.DistributedTensor[[32, 1], pl.INT32]],
+        out: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[64, 1], pl.INT32]],
     ):
         for cell in pl.parallel(waiters):
             with pl.at(level=pl.Level.CORE_GROUP) as tid:
@@ -62,23 +62,23 @@ def waiting_program(waiters: int, deferred: bool):
     if deferred:
 
         @pl.jit.host
-        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
-            buf = pld.alloc_window_buffer([32, 1], dtype=pl.INT32)
-            signal = pld.window(buf, [32, 1], dtype=pl.INT32)
+        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+            buf = pld.alloc_window_buffer([64, 1], dtype=pl.INT32)
+            signal = pld.window(buf, [64, 1], dtype=pl.INT32)
             chip_deferred(x, y, signal, device=0)
     else:
 
         @pl.jit.host
-        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
-            buf = pld.alloc_window_buffer([32, 1], dtype=pl.INT32)
-            signal = pld.window(buf, [32, 1], dtype=pl.INT32)
+        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+            buf = pld.alloc_window_buffer([64, 1], dtype=pl.INT32)
+            signal = pld.window(buf, [64, 1], dtype=pl.INT32)
             chip(x, y, signal, device=0)
 
     return host
 
 
 def run(waiters, deferred, platform="a2a3sim"):
-    x, y = torch.randn(1, 64).share_memory_(), torch.zeros(32, 64).share_memory_()
+    x, y = torch.randn(1, 64).share_memory_(), torch.zeros(64, 64).share_memory_()
     waiting_program(waiters, deferred).compile(x, y, config=config(1, platform))(x, y)
     torch.testing.assert_close(y[:waiters], x.expand(waiters, 64))
 
