@@ -5,6 +5,7 @@ import linecache
 import subprocess
 import sys
 
+import pytest
 import torch
 from round_trip import random
 
@@ -181,8 +182,8 @@ def test_outs_inplace():
     torch.testing.assert_close(t, w)
 
 
-def test_the_results_of_a_jit_body_are_declared_by_its_return(tmp_path):
-    """``return name`` needs no ``->`` (spec language 3.4), whichever way the program was compiled."""
+def test_outputs_of_a_jit_body_without_an_arrow_may_not_be_left_out(tmp_path):
+    """Only ``->`` declares results (spec language 3.7), whichever way the program was compiled."""
 
     @pl.jit
     def k(x: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
@@ -196,8 +197,11 @@ def test_the_results_of_a_jit_body_are_declared_by_its_return(tmp_path):
     compiled = k.compile(x, torch.zeros_like(x), torch.zeros_like(x), config=SIM)
     again = ir.CompiledProgram.from_dir(compiled.output_dir)
     for each in (compiled, again, ir.compile(program, output_dir=tmp_path, platform=SIM.platform)):
-        assert each.has_return
-        y, z = each(x)
+        assert not each.has_return
+        with pytest.raises(TypeError):
+            each(x)
+        y, z = torch.zeros_like(x), torch.zeros_like(x)
+        each(x, y, z)
         assert torch.equal(y, x + 1) and torch.equal(z, 2 * x)
 
 

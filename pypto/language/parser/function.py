@@ -82,8 +82,7 @@ class FunctionParser(RankCalls):
         attrs = {**self.attrs, "returns": self.returned_parameters()}
         if not self.options.auto_scope:
             attrs["auto_scope"] = False
-        inferable = self.options.jit and bool(inferred)  # a jit body says what it returns (spec language 3.4)
-        if return_types is not None or self.options.declares_return or inferable:
+        if return_types is not None or self.options.declares_return:
             attrs["declares_return"] = True
         level, role = self.options.level, self.options.role
         if self.options.type in IMPLIED_PLACE:
