@@ -12,7 +12,7 @@ from pypto.sim import Recording, record
 
 
 @pl.jit
-def twice(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
+def twice(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]) -> pl.Tensor[[64, 64], pl.FP32]:
     with pl.at(level=pl.Level.CORE_GROUP):
         y = pl.store(pl.mul(pl.load(x, [0, 0], [64, 64]), 2.0), [0, 0], y)
     return y

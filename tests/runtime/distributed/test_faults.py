@@ -55,16 +55,21 @@ def programs(program):
 
 def children() -> set[int]:
     """Processes that are this one's children, whichever thread forked them; zombies are gone."""
-    found = {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(
+            FileNotFoundError, ProcessLookupError
+        ):  # a thread that ended meanwhile has no children
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
     return {pid for pid in found if alive(pid)}
 
 
 def alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return state != "Z"
 
 
 def segments(*pids: int) -> set[str]:
