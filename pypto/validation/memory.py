@@ -41,8 +41,7 @@ def _copied(shape: Copies, part: str) -> Launched:
 
 def _mte2_us(line: Line) -> float:
     part = _PARTS[line["platform"]]
-    timeline = _copied(_copies(line), part).timeline
-    return timeline.pipe_busy_us()["MTE2"] / int(line["cores"])
+    return _copied(_copies(line), part).pipe_busy_us["MTE2"] / int(line["cores"])
 
 
 def _copy_rows() -> list[Row]:
@@ -116,7 +115,7 @@ def _banks_us(line: tuple[str, str, str]) -> float | None:
     if any("blk" in address for address in line):
         return None
     first, second, result = (int(address, 16) for address in line)
-    return launched(bank_test(first, second, result), "910B1").timeline.pipe_busy_us()["V"]
+    return launched(bank_test(first, second, result), "910B1").pipe_busy_us["V"]
 
 
 def _addresses(line: Line) -> tuple[str, str, str]:

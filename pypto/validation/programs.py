@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from pypto.sim.capture import record
 from pypto.sim.chips import Chip, chip
 from pypto.sim.recording import Recording
-from pypto.sim.timing import DeviceState, Timeline, time_recording
+from pypto.sim.timing import DeviceState, time_recording
 
 
 def recorded(kernel: Any, *arguments: Any, platform: str = "a2a3") -> Recording:
@@ -44,12 +45,13 @@ _ALL_CORES_US = {"a2a3": 6.0, "a5": 0.5}
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch through the vendor's stream, in us."""
+    """One launch through the vendor's stream, in us. Figures only: the timeline of a large product holds gigabytes."""
 
     task_us: float  # what the profiler calls task duration
     core_us: float  # longest core, software start included
     mean_core_us: float
-    timeline: Timeline
+    cores: int
+    pipe_busy_us: Mapping[str, float]  # summed over the cores
 
 
 def launched(recording: Recording, part: str, warm: bool = False, unit_flag: bool = False) -> Launched:
@@ -69,7 +71,8 @@ def launched(recording: Recording, part: str, warm: bool = False, unit_flag: boo
     cores = len({r.core for r in records})
     longest, mean = (last - first) / 1000, sum(r.end_ns - r.start_ns for r in records) / cores / 1000
     overhead = _PICK_US + _REPORT_US + _ALL_CORES_US[target.generation] * _share(cores, target)
-    return Launched(longest + _START_US + overhead, longest + _START_US, mean + _START_US, timeline)
+    task, core = longest + _START_US + overhead, longest + _START_US
+    return Launched(task, core, mean + _START_US, cores, timeline.pipe_busy_us())
 
 
 def _share(cores: int, target: Chip) -> float:

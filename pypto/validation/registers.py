@@ -68,7 +68,7 @@ def _softmax_us(variant: str) -> float | None:
 def _softmax_cycles() -> float:
     """Vector cycles of one tile of 128 x 128."""
     run = launched(_softmax(128, 128, 1, 128, 1), _PART)
-    return run.timeline.pipe_busy_us()["V"] * 1650
+    return run.pipe_busy_us["V"] * 1650
 
 
 def rows() -> list[Row]:

@@ -64,7 +64,7 @@ def test_bank_clashes_follow_from_addresses():
 
 
 def vector_us(recording):
-    return launched(recording, "910B1").timeline.pipe_busy_us()["V"]
+    return launched(recording, "910B1").pipe_busy_us["V"]
 
 
 def test_repeated_reads_hit_when_they_fit_and_thrash_when_they_do_not():
@@ -82,6 +82,6 @@ def test_repeated_reads_hit_when_they_fit_and_thrash_when_they_do_not():
 def test_cores_that_want_the_same_lines_at_a_time_slow_each_other_down(platform, part, cores):
     def busy(order):
         shape = Copies(cores, 256, 64, 2048, 512, order=order, cube=True)
-        return launched(copies(shape, platform), part, warm=True).timeline.pipe_busy_us()["MTE2"]
+        return launched(copies(shape, platform), part, warm=True).pipe_busy_us["MTE2"]
 
     assert busy("same") > busy("rotated") * 1.005
