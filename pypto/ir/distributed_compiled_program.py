@@ -251,8 +251,9 @@ def compile_distributed(
     from pypto.ir.lowering.distributed_domains import Domains
     from pypto.ir.lowering.distributed_host import HostLowering
     from pypto.ir.lowering.orchestrators import host_orchestrator, with_chip_programs
+    from pypto.ir.passes.outline_chips import outline_chips
 
-    program = with_chip_programs(program)
+    program = with_chip_programs(outline_chips(program))
     chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
     checks.placed(ready, GENERATIONS[backend_type.name], directory)
     host = host_orchestrator(ready)

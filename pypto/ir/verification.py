@@ -77,6 +77,8 @@ def _stale_reads(body: list[ir.Stmt], stale: dict[str, str], program: ir.Program
 def _inside(stmt: ir.Stmt, stale: dict[str, str], program: ir.Program, host: bool) -> Iterator[Finding]:
     """The blocks of ``stmt``; what goes stale in an iteration of a loop is stale in the next one."""
     after = dict(stale)
+    if isinstance(stmt, ir.Scope) and stmt.kind == "at" and stmt.attrs["level"].number < HOST_NUMBER:
+        host = False  # it runs on a chip
     for block in blocks(stmt):
         inner = dict(stale)
         first = list(_stale_reads(block, inner, program, host))

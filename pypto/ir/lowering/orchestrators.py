@@ -36,6 +36,16 @@ def host_orchestrator(program: ir.Program) -> ir.Function:
     return replace(tops[0], body=list(_Calls(found).merged(tops[0].body, (tops[0].name,))))
 
 
+def inline_orchestrations(program: ir.Program) -> ir.Program:
+    """``program`` with the chip orchestrations that others call in the bodies of their callers."""
+    found = {name: f for name, f in program.functions.items() if f.type == FunctionType.Orchestration}
+    callers = [f for f in found.values() if any(callee in found for callee in _callees(f))]
+    if not callers:
+        return program
+    merged = {f.name: replace(f, body=list(_Calls(found).merged(f.body, (f.name,)))) for f in callers}
+    return replace(program, functions={**program.functions, **merged})
+
+
 def with_chip_programs(program: ir.Program) -> ir.Program:
     """``program`` with a chip orchestration around every kernel that an orchestrator of the host calls."""
     functions = dict(program.functions)
@@ -122,8 +132,10 @@ class _Calls:
         self, stmt: ir.Stmt, call: ir.FunctionCall, callee: ir.Function, around: tuple[str, ...]
     ) -> Iterator[ir.Stmt]:
         if "device" in call.attrs:
-            raise CompileError(f"{callee.name!r} is an orchestrator of this host; device= names a chip", call.span)
-        body = rewrite_body(callee.body, _Renaming(callee, call, next(self.number)))
+            raise CompileError(f"{callee.name!r} is called where it stands; device= names a chip", call.span)
+        renaming = _Renaming(callee, call, next(self.number))
+        yield from renaming.bound
+        body = rewrite_body(callee.body, renaming)
         values: tuple[ir.Expr, ...] = ()
         if body and isinstance(body[-1], ir.Return):
             last = body.pop()
@@ -150,7 +162,11 @@ class _Renaming:
         self.suffix = f"_{callee.name}_{number}"
         self.known: dict[str, ir.Expr] = {}
         self.extents: dict[str, ir.Expr] = {}
+        self.bound: list[ir.Stmt] = []
         for parameter, argument in zip(callee.params, call.args):
+            if isinstance(argument, ir.Call):  # a parameter may be assigned to, a view may not
+                view, argument = argument, ir.Var(parameter.name + self.suffix, argument.type, argument.span)
+                self.bound.append(ir.Assign(argument, view, view.span))
             self.known[parameter.name] = argument
             if isinstance(parameter.type, ir.TensorType) and isinstance(argument.type, ir.TensorType):
                 for extent, given in zip(parameter.type.shape, argument.type.shape):
@@ -167,4 +183,4 @@ class _Renaming:
         return expr
 
 
-__all__ = ["host_orchestrator", "is_orchestrator", "with_chip_programs"]
+__all__ = ["host_orchestrator", "inline_orchestrations", "is_orchestrator", "with_chip_programs"]

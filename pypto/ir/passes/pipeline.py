@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto.ir import nodes as ir
+from pypto.ir.lowering.orchestrators import inline_orchestrations
 from pypto.ir.passes.entry import with_entry
 from pypto.ir.passes.groups import shared_members
 from pypto.ir.passes.outline import outline
@@ -33,6 +34,7 @@ class NamedPass:
 def lowering_passes() -> list[NamedPass]:
     """Passes that do not depend on the chip: what ``lower()`` runs."""
     return [
+        NamedPass("InlineOrchestrations", inline_orchestrations),
         NamedPass("UnrollLoops", unroll),
         NamedPass("WriteBack", write_back),
         NamedPass("OutlineCoreScopes", outline),

@@ -30,10 +30,6 @@ TRANSFERS = ("pld.tensor.put", "pld.tensor.get", "pld.tile.put", "pld.tile.get")
 class RankCalls(Scopes):
     """Parses ``pld.*`` calls."""
 
-    def in_host(self) -> bool:
-        """True in the body of a HOST orchestrator (or of a higher level)."""
-        return self.options.level is not None and self.options.level.number >= 3
-
     def rank_call(self, names: list[str], node: ast.Call) -> ir.Expr:
         """The call ``pld.<names>(...)``."""
         namespace, name = self._spelled(names, node)
@@ -44,7 +40,7 @@ class RankCalls(Scopes):
         if call.op in COLLECTIVES:
             from pypto.language.host_collectives import host_collective
 
-            return host_collective(self, call, node) if self.in_host() else self._expanded(call, node)
+            return host_collective(self, call, node) if self.on_host() else self._expanded(call, node)
         return self._expanded(call, node) if call.op in TRANSFERS else call
 
     def _spelled(self, names: list[str], node: ast.Call) -> tuple[str, str]:
@@ -72,16 +68,16 @@ class RankCalls(Scopes):
     def _check_place(self, op: str, node: ast.Call) -> None:
         spelling = op.replace("pld.tensor.", "pld.").replace("pld.system.", "pld.") if op in HOST_ONLY else op
         if op in HOST_ONLY:
-            if not self.in_host():
+            if not self.on_host():
                 self.syntax(f"{spelling} can only be called in HOST orchestration context", node)
         elif op in COLLECTIVES:
-            if not self.in_host() and not self.in_device_code():
+            if not self.on_host() and not self.in_device_code():
                 self._outside(spelling, node)
         elif op not in ANYWHERE and not self.in_device_code():
             self._outside(spelling, node)
 
     def _outside(self, spelling: str, node: ast.Call) -> None:
-        if self.options.type in (FunctionType.Inline, FunctionType.Opaque) and not self.in_host():
+        if self.options.type in (FunctionType.Inline, FunctionType.Opaque) and self.options.level is None:
             return
         self.fail(
             InvalidOperationError,

@@ -11,12 +11,13 @@ from pypto.ir.dtype import INDEX
 from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
 from pypto.ir.errors import ParserError, ParserSyntaxError
 from pypto.ir.span import Span
-from pypto.ir.walk import flatten, walk
+from pypto.ir.walk import flatten, statements, walk
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.core import FunctionOptions, ProgramContext
 from pypto.language.parser.distributed import RankCalls
 from pypto.language.parser.environment import Environment
 from pypto.language.parser.scope import Names
+from pypto.language.parser.scopes import HOST_NUMBER
 from pypto.language.parser.source import Source
 
 IMPLIED_PLACE: dict[FunctionType, tuple[Level, Role]] = {
@@ -48,6 +49,12 @@ class Definition:
     def tree(self) -> ast.FunctionDef:
         assert isinstance(self.source.tree, ast.FunctionDef)
         return self.source.tree
+
+
+def _holds_host_scope(body: list[ir.Stmt]) -> bool:
+    """True for code that runs on the host by a scope: what stands around it runs there, too (spec distributed 1.4)."""
+    scopes = (s for s in statements(body) if isinstance(s, ir.Scope) and s.kind == "at")
+    return any(scope.attrs["level"].number >= HOST_NUMBER for scope in scopes)
 
 
 class FunctionParser(RankCalls):
@@ -87,6 +94,8 @@ class FunctionParser(RankCalls):
         level, role = self.options.level, self.options.role
         if self.options.type in IMPLIED_PLACE:
             level, role = level or IMPLIED_PLACE[self.options.type][0], role or IMPLIED_PLACE[self.options.type][1]
+        if level is None and self.options.type == FunctionType.Opaque and _holds_host_scope(self.block):
+            level, role = Level.HOST, Role.Orchestrator
         types = return_types if return_types is not None else inferred
         return ir.Function(
             tree.name, params, self.block, self.options.type, level, role, types, attrs, takes_self, span

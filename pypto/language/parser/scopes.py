@@ -18,6 +18,7 @@ MANAGERS = ("at", "cluster", "spmd", "scope", "manual_scope")
 PRINTED_MANAGERS = ("stage",)
 """``pl.stage`` is printer output: one copy of a pipelined body."""
 DEVICE_SCOPES = ("at", "spmd", "split_aiv", "cluster")
+HOST_NUMBER = 3
 DEVICE_FUNCTIONS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 CONTROL_PLANE = {
     "create",
@@ -65,6 +66,15 @@ class Scopes(Control):
             s.kind in ("spmd", "split_aiv", "cluster") or (s.kind == "at" and s.attrs.get("level") == Level.CORE_GROUP)
             for s in self.scopes
         )
+
+    def on_host(self) -> bool:
+        """True where the host runs: in a HOST orchestrator outside the scopes of its chips."""
+        for scope in reversed(self.scopes):
+            if scope.kind in ("spmd", "split_aiv", "cluster"):
+                return False
+            if scope.kind == "at":
+                return scope.attrs["level"].number >= HOST_NUMBER
+        return super().on_host()
 
     def check_placement(self, value: ir.Expr, node: ast.AST) -> None:
         if (
@@ -204,6 +214,12 @@ class Scopes(Control):
             role = self.python_value(value)
             if not isinstance(role, Role) or level == Level.CORE_GROUP:
                 self.syntax("role is a pl.Role member and not legal with CORE_GROUP", node)
+            if role == Role.SubWorker and (level.number >= HOST_NUMBER or self.on_host()):
+                self.syntax(
+                    "a SubWorker may not be written inline",
+                    node,
+                    "define it: @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)",
+                )
             return {"role": role}
         if name == "optimizations":
             if level != Level.CORE_GROUP:
