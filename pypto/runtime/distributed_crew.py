@@ -13,6 +13,7 @@ from pypto.runtime.distributed_programs import ChipTask, SubWorker
 from pypto.runtime.interruption import Interruption
 from pypto.runtime.ranks import RankProcess, in_forking_thread, stop_all
 from pypto.runtime.ranks_exchange import RankBoard
+from pypto.runtime.ranks_pulse import LOOK_S
 from pypto.runtime.shared_memory import SharedRegion
 
 STARTUP_TIMEOUT_S: Final = 120.0
@@ -55,8 +56,9 @@ class Crew:
             self.host = self._region(HOST_BYTES, "host memory")
             self.cards = [self._region(CARD_BYTES, f"device {number}") for number in self.device_ids]
             self.board = self._board = RankBoard(self._region(BOARD_BYTES, "rank board"), len(self.device_ids))
-            in_forking_thread(lambda: self._start(runtime, tasks, sub_workers, sub_count))
-            self._await(STARTUP_TIMEOUT_S if timeout_s is None else timeout_s)
+            limit_s = STARTUP_TIMEOUT_S if timeout_s is None else timeout_s
+            in_forking_thread(lambda: self._start(runtime, tasks, sub_workers, sub_count), STARTUP_TIMEOUT_S)
+            self._await(limit_s)
         except BaseException:
             self.close()
             raise
@@ -102,9 +104,10 @@ class Crew:
         waiting = {process.connection: process for process in (*self.chips, *self.subs)}
         while waiting:
             sources: list[Any] = [*waiting, *(p.sentinel for p in waiting.values()), *self.interruption.sources]
-            ready = wait(sources, max(0.0, deadline - time.monotonic()))
+            left_s = deadline - time.monotonic()
+            wait(sources, min(LOOK_S, max(0.0, left_s)))
             self.interruption.check()
-            if not ready:
+            if left_s <= 0:
                 names = ", ".join(p.name for p in waiting.values())
                 raise TimeoutError(f"{names} did not start within {timeout_s:g} s")
             for connection, process in list(waiting.items()):

@@ -14,6 +14,7 @@ from pypto.runtime.rank_checks import deadlock_finding, texts_now
 from pypto.runtime.ranks import GRACE_S, RankProcess
 from pypto.runtime.ranks_exchange import GO, holds
 from pypto.runtime.ranks_protocol import Abandoned, Blocked, Dispatch, Done, Failed, TensorWords
+from pypto.runtime.ranks_pulse import LOOK_S, Pulses
 from pypto.sim.checks.findings import CheckError, Finding, WaitError
 from pypto.sim.checks.selection import NONE, Checks
 
@@ -69,6 +70,7 @@ class Execution:
     _index: dict[int, int] = field(default_factory=dict)
     _turn: int = -1
     _failure: RankError | None = None
+    _pulses: Pulses = field(default_factory=Pulses)
 
     def __post_init__(self) -> None:
         self.in_turns = any(t.program is not None and t.program.in_turns for t in self.tasks)
@@ -80,8 +82,9 @@ class Execution:
         try:
             self._send()
             while self._flying or self._calls:
-                self._receive(self._timeout())
+                self._receive(SECOND_LOOK_S if self._all_blocked() and not self.in_turns else LOOK_S)
                 self.crew.interruption.check()
+                self._end_stalled()
                 self._send()
                 if not self.in_turns and self._all_blocked() and not self._calls:
                     self._look_for_deadlock()
@@ -161,19 +164,21 @@ class Execution:
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
-    def _timeout(self) -> float | None:
-        return SECOND_LOOK_S if self._all_blocked() and not self.in_turns else None
-
-    def _receive(self, timeout: float | None) -> None:
+    def _receive(self, timeout: float, keys: bool = True) -> None:
         sources: dict[Any, tuple[RankProcess, int, bool]] = {}
         for kind, processes, busy in ((True, self.crew.chips, self._flying), (False, self.crew.subs, self._calls)):
             for number in busy:
                 sources[processes[number].connection] = (processes[number], number, kind)
                 sources[processes[number].sentinel] = (processes[number], number, kind)
-        keys = self.crew.interruption.sources
-        for source in wait([*sources, *keys], timeout):
-            if source not in keys:
+        for source in wait([*sources, *(self.crew.interruption.sources if keys else ())], timeout):
+            if source in sources:
                 self._take(*sources[source])
+
+    def _end_stalled(self) -> None:
+        """A rank that neither works nor says that it waits will never answer."""
+        busy = [self.crew.chips[rank] for rank in self._flying if rank not in self._blocked]
+        for process in self._pulses.stalled(busy):
+            process.give_up(f"did nothing for {self._pulses.stalled_s:g} s and was ended")
 
     def _take(self, process: RankProcess, number: int, is_chip: bool) -> None:
         busy = self._flying if is_chip else self._calls
@@ -302,7 +307,7 @@ class Execution:
                 for rank in list(self._blocked):
                     del self._blocked[rank]
                     self.crew.chips[rank].send(GO)
-            self._receive(0.05)
+            self._receive(0.05, keys=False)
         left = [*(self.crew.chips[r] for r in self._flying), *(self.crew.subs[s] for s in self._calls)]
         if left:
             self.crew.broken = f"{', '.join(p.name for p in left)} did not stop when the run was interrupted"

@@ -17,6 +17,7 @@ from pypto.runtime.host_model import ARENA_BUILD_NS
 from pypto.runtime.markers import Launch, Span
 from pypto.runtime.ranks import GRACE_S
 from pypto.runtime.ranks_protocol import Done, Finish, Timed, TimeIt
+from pypto.runtime.ranks_pulse import LOOK_S, Pulses
 from pypto.runtime.task_names import fnv1a_64
 
 if TYPE_CHECKING:
@@ -119,22 +120,22 @@ class RunClock:
 
     def _collect(self, asked: dict[Any, int], answers: dict[int, Any], deadline: float | None) -> None:
         """Answers of the ranks in ``asked``, which loses those that answered or are gone."""
-        interruption = self.times.crew.interruption
+        crew, pulses = self.times.crew, Pulses()
         while asked:
-            keys = interruption.sources if deadline is None else []
-            ready: list[Any] = wait(
-                [*asked, *keys], None if deadline is None else max(0.0, deadline - time.monotonic())
-            )
-            if deadline is None:
-                interruption.check()
-            elif not ready:
+            keys = crew.interruption.sources if deadline is None else []
+            left_s = LOOK_S if deadline is None else min(LOOK_S, deadline - time.monotonic())
+            if left_s < 0:
                 return
-            for connection in ready:
-                if connection in keys:
-                    continue
-                rank = asked.pop(connection)
-                with contextlib.suppress(EOFError, OSError):
-                    answers[rank] = connection.recv()
+            ready: list[Any] = wait([*asked, *keys], left_s)
+            for source in ready:
+                if source in asked:
+                    rank = asked.pop(source)
+                    with contextlib.suppress(EOFError, OSError):
+                        answers[rank] = source.recv()
+            if deadline is None:
+                crew.interruption.check()
+            for process in pulses.stalled(crew.chips[rank] for rank in asked.values()):
+                process.give_up(f"did nothing for {pulses.stalled_s:g} s and was ended")
 
     def _end_silent(self, asked: Mapping[Any, int]) -> None:
         """Ranks that did not answer in time after an interruption: they can take no further part."""

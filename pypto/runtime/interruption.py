@@ -50,9 +50,9 @@ class Interruption:
 
     @property
     def sources(self) -> list[int]:
-        """What becomes readable when the key is pressed, for ``multiprocessing.connection.wait``."""
+        """What is readable from the key on until :meth:`check`, for ``multiprocessing.connection.wait``."""
         mine = threading.current_thread() is threading.main_thread()
-        return [self._bell] if mine and self._bell is not None and not self._noted else []
+        return [self._bell] if mine and self._bell is not None else []
 
     def check(self) -> None:
         """Do now what the key would have done: raise ``KeyboardInterrupt``, or call the program's own handler."""

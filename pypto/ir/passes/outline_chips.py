@@ -23,7 +23,7 @@ _ROLES: Final = {Role.Orchestrator: "orch", Role.SubWorker: "subworker"}
 
 
 def outline_chips(program: ir.Program) -> ir.Program:
-    """``program`` with a chip orchestration for every CHIP scope of its HOST orchestrators, and calls in their place."""
+    """``program`` with a chip orchestration and its call for every CHIP scope of its HOST orchestrators."""
     functions: dict[str, ir.Function] = {}
     taken = set(program.functions)
     for name, function in program.functions.items():
@@ -158,7 +158,7 @@ def _check_calls(body: list[ir.Stmt], functions: dict[str, ir.Function]) -> None
                 continue
             if "device" in expr.attrs:
                 raise ParserTypeError(
-                    f"{expr.callee!r} is called on the chip of this scope and does not accept keyword argument 'device'",
+                    f"{expr.callee!r} is called on the chip of a scope and does not accept keyword argument 'device'",
                     expr.span,
                     "dispatch it from the HOST body, outside the scope",
                 )

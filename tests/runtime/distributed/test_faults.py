@@ -22,6 +22,7 @@ import pypto.language.distributed as pld
 from .programs import config, row_program
 
 LIMIT_S = 5.0
+ENOUGH_S = 60.0
 
 
 def exchange(times):
@@ -312,6 +313,7 @@ def test_a_full_shared_memory_file_system(tmp_path):
         capture_output=True,
         text=True,
         cwd=tmp_path,
+        timeout=ENOUGH_S,
     )
     if "unshare" in ran.stderr and not ran.stdout:
         pytest.skip(f"no mount namespace here: {ran.stderr.strip()}")
@@ -348,7 +350,7 @@ def test_ranks_die_with_their_parent(tmp_path, sign):
     pids = [int(p) for p in parent.stdout.readline().split()]
     assert len(pids) == 2 and all(map(alive, pids))
     parent.send_signal(sign)
-    parent.wait()
+    parent.wait(ENOUGH_S)
     assert gone(pids)
     assert segments(parent.pid, *pids) == set()
 
@@ -356,7 +358,7 @@ def test_ranks_die_with_their_parent(tmp_path, sign):
 def test_a_parent_that_ends_without_closing(tmp_path):
     parent = run_parent(tmp_path, "raise SystemExit(3)")
     pids = [int(p) for p in parent.stdout.readline().split()]
-    assert parent.wait() == 3 and gone(pids)
+    assert parent.wait(ENOUGH_S) == 3 and gone(pids)
 
 
 def test_memory_of_a_card_that_is_used_up(program):
@@ -464,16 +466,15 @@ def test_a_forked_copy_of_the_process_leaves_the_ranks_alone(program):
     with compiled.prepare() as rt:
         reading, writing = os.pipe()
         pid = os.fork()
-        if pid == 0:
-            text = ""
+        if pid == 0:  # whatever happens, this copy must not go on with the tests
             try:
-                rt(x, y)
-            except RuntimeError as error:
-                text = str(error)
-            with contextlib.suppress(RuntimeError):
-                rt.close()
-            os.write(writing, text.encode())
-            os._exit(0)
+                with pytest.raises(RuntimeError) as caught:
+                    rt(x, y)
+                with contextlib.suppress(RuntimeError):
+                    rt.close()
+                os.write(writing, str(caught.value).encode())
+            finally:
+                os._exit(0)
         os.waitpid(pid, 0)
         os.close(writing)
         with os.fdopen(reading) as pipe:

@@ -66,7 +66,7 @@ def chip_calls(x: Rows, y: pl.Out[Rows]):
 @pl.jit.host
 def whole_tensors(x: Rows, y: pl.Out[Rows]):
     for card in pl.range(pl.tensor.dim(x, 0)):
-        with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):
+        with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):  # noqa: SIM117
             with pl.at(level=pl.Level.CORE_GROUP):
                 tile = pl.load(x, [card, 0, 0], [1, ROWS, COLS])
                 y = pl.store(pl.add(tile, tile), [card, 0, 0], y)
@@ -104,7 +104,7 @@ def beside_dispatches(x: Rows, y: pl.Out[Rows]):
     middle = pl.create_tensor([2, ROWS, COLS], dtype=pl.FP32)
     for card in pl.range(2):
         row, out = x[card], middle[card]
-        with pl.at(level=pl.Level.CHIP):
+        with pl.at(level=pl.Level.CHIP):  # noqa: SIM117
             with pl.at(level=pl.Level.CORE_GROUP):
                 out = pl.store(pl.load(row, [0, 0], [ROWS, COLS]), [0, 0], out)
     for card in pl.range(2):
@@ -183,7 +183,7 @@ def test_a_function_around_a_host_scope_runs_on_the_host(tmp_path):
             with pl.at(level=pl.Level.HOST, role=pl.Role.Orchestrator):
                 for card in pl.range(pld.world_size()):
                     row, out = x[card], y[card]
-                    with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):
+                    with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):  # noqa: SIM117
                         with pl.at(level=pl.Level.CORE_GROUP):
                             tile = pl.load(row, [0, 0], [ROWS, COLS])
                             out = pl.store(pl.add(tile, tile), [0, 0], out)
