@@ -9,6 +9,7 @@ from pypto.ir import operations
 from pypto.ir.dtype import INT64
 from pypto.ir.enums import MemorySpace, ParamDirection
 from pypto.ir.errors import CompileError
+from pypto.ir.instructions import INSTRUCTIONS
 from pypto.ir.lowering.distributed import RankLowering
 from pypto.ir.lowering.instructions import (
     ArrayRef,
@@ -330,13 +331,15 @@ class KernelLowering(RankLowering):
             result = self._alias(name, owner, kind)
             self.set_valid(result, kind)
             reads = tuple(o for o in operands if isinstance(o, Tile))
+            if not _replaces(lowered.instruction, owner, result):
+                reads = (owner, *reads)
             self.emit(
                 lowered.instruction,
                 owner if result.valid == owner.valid else result,
                 *operands,
                 attributes={**lowered.attributes, **matrix_attributes(call)},
                 writes=(owner,),
-                reads=(owner, *reads),
+                reads=reads,
             )
             return result
         result = self.new_tile(name, declared if declared is not None and declared.memref is not None else kind)
@@ -381,7 +384,9 @@ class KernelLowering(RankLowering):
     def _tile_create(self, name: str, call: ir.Call) -> Tile:
         kind = call.type
         assert isinstance(kind, ir.TileType)
-        return self.new_tile(name, kind)
+        result = self.new_tile(name, kind)
+        self.set_valid(result, kind)
+        return result
 
     def _tile_set_validshape(self, name: str, call: ir.Call) -> Tile:
         kind = call.type
@@ -491,6 +496,13 @@ def _matrix_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...]) -> tuple
     for extent, number in zip(shape[:-1], offset[:-1]):
         row = dims.add(dims.mul(row, extent), ir.as_dim(number))
     return row, ir.as_dim(offset[-1])
+
+
+def _replaces(mnemonic: str, owner: Tile, result: Tile) -> bool:
+    """Whether the instruction overwrites all of ``owner``, so that what was there before is dead."""
+    row = INSTRUCTIONS.get(mnemonic)
+    overwrites = row is not None and row.operands[0].access == "out"
+    return overwrites and owner.root is None and result.valid == owner.valid
 
 
 def emit_view(lowering: ScalarLowering, target: TensorRef, value: ir.Expr) -> None:

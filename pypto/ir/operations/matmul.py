@@ -100,6 +100,11 @@ def _matmul_bias(lhs: TileType, rhs: TileType, bias: TileType) -> Type:
     return made
 
 
+def _matmul_bias_into(acc: TileType, lhs: TileType, rhs: TileType, bias: TileType) -> Type:
+    _matmul_bias(lhs, rhs, bias)
+    return _matmul_acc(acc, lhs, rhs)
+
+
 def _batched(lhs: results.Shaped, rhs: results.Shaped, a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
     """Shape of the product of two stacks of matrices: leading axes broadcast."""
     _need_inner(lhs, rhs, a, b)
@@ -350,6 +355,14 @@ define(
     lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias")),
     expand=partial(_stage, "matmul_bias"),
     summary="matrix product + bias[0,j]",
+)
+define(
+    "tile.matmul_bias_into",
+    _matmul_bias_into,
+    **_MM,
+    lowering=Lowering("tmatmul_bias", ("lhs", "rhs", "bias"), destination="acc"),
+    expand=partial(_stage, "matmul_bias_into"),
+    summary="acc = matrix product + bias[0,j], one band of a larger product",
 )
 define(
     "tile.batch_matmul", _batch_matmul, **_MM, expand=partial(_batch, "matmul"), summary="one product per batch index"

@@ -22,9 +22,9 @@ class ExposedNames:
         """Names whose value at the start of an iteration of ``loop`` is read in it, in a later one or after it."""
         return self._at_head[id(loop)]
 
-    def after(self, branch: ir.If) -> Names:
-        """Names whose value may be read after ``branch``."""
-        return self._after[id(branch)]
+    def after(self, stmt: ir.Stmt) -> Names:
+        """Names whose value may be read after ``stmt``."""
+        return self._after[id(stmt)]
 
     def _block(self, body: list[ir.Stmt], live: Names) -> Names:
         for stmt in reversed(body):
@@ -33,8 +33,8 @@ class ExposedNames:
 
     def _statement(self, stmt: ir.Stmt, live: Names) -> Names:
         read = frozenset(e.name for x in direct_expressions(stmt) for e in walk(x) if isinstance(e, ir.Var))
+        self._after[id(stmt)] = live
         if isinstance(stmt, ir.If):
-            self._after[id(stmt)] = live
             return self._block(stmt.then_body, live) | self._block(stmt.else_body, live) | read
         if isinstance(stmt, (ir.For, ir.While)):
             return self._loop(stmt, live, read)

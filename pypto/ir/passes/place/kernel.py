@@ -56,17 +56,18 @@ class KernelPlacer(Operations):
         )
 
     @contextmanager
-    def stage(self, number: int) -> Iterator[None]:
+    def stage(self, number: int, loop: str) -> Iterator[None]:
         """Statements of one of two alternating copies: the memory planner keeps their buffers apart."""
         with self.block() as body:
             yield
-        self.emit(ir.Scope("stage", body, {"loop": f"split{self.span.line}", "stage": number}, span=self.span))
+        self.emit(ir.Scope("stage", body, {"loop": loop, "stage": number}, span=self.span))
 
     # --- statements ---
 
     def _block(self, body: list[ir.Stmt]) -> None:
         for stmt in body:
             with self.at(stmt.span):
+                self.read_later = self._exposed.after(stmt)
                 getattr(self, f"_on_{type(stmt).__name__.lower()}")(stmt)
 
     def _on_assign(self, stmt: ir.Assign) -> None:

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from pypto.ir import nodes as ir
-from pypto.ir.dtype import FP32, INT32
-from pypto.ir.enums import AtomicType, MemorySpace
+from pypto.ir.dtype import FP32
+from pypto.ir.enums import MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.operations import dims
+from pypto.ir.operations.matmul import accumulator_dtype
 from pypto.ir.passes.place.movement import Movement
-from pypto.ir.passes.place.values import Product, Value, Window
+from pypto.ir.passes.place.values import Operand, Value, Window
 
 FRACTAL = 16
+
+
+class Extents(NamedTuple):
+    """M, K and N of a product, in elements."""
+
+    rows: int
+    inner: int
+    cols: int
+
+
+class Factors(NamedTuple):
+    """The operands of one instruction, in Left and Right."""
+
+    left: ir.Expr
+    right: ir.Expr
+    a_trans: bool
+    b_trans: bool
 
 
 class MatrixProducts(Movement):
@@ -27,229 +46,171 @@ class MatrixProducts(Movement):
             return value
         return self.on_chip(value, MemorySpace.Mat)
 
-    def matmul(self, lhs: Value, rhs: Value, a_trans: bool = False, b_trans: bool = False) -> Value:
-        """``lhs @ rhs`` in Acc, or a :class:`Product` when Acc cannot hold it."""
-        a, b = self._pair(lhs, rhs)
-        rows, inner, cols = self._sizes(a, b, a_trans, b_trans)
-        kind = self._product_type(a, b, a_trans, b_trans)
-        if rows * cols * 4 > self.capacity["acc"]:
-            return Product(a, b, a_trans, b_trans, kind)
-        return self._accumulated(None, a, b, a_trans, b_trans)
+    def operands(self, lhs: Operand, rhs: Operand) -> tuple[Operand, Operand]:
+        """Both operands with one dtype; those on chip in Mat, tensors still in GM."""
+        a, b = (v if isinstance(v.value, Window) else replace(v, value=self.operand(v.value)) for v in (lhs, rhs))
+        if a.value.type.dtype == b.value.type.dtype:
+            return a, b
+        return self._narrowed(a, b.value.type.dtype), self._narrowed(b, a.value.type.dtype)
 
-    def matmul_acc(self, acc: Value, lhs: Value, rhs: Value, a_trans: bool, b_trans: bool, init: Any) -> ir.Expr:
-        """``acc += lhs @ rhs`` (or ``acc =`` when ``init`` holds) in place."""
-        a, b = self._pair(lhs, rhs)
-        target = self.on_chip(acc, MemorySpace.Acc) if not isinstance(acc, Window) else self._zero_like(acc)
-        return self._accumulated(target, a, b, a_trans, b_trans, init)
-
-    def _zero_like(self, acc: Window) -> ir.Expr:
-        raise CompileError(
-            f"the accumulator {acc.base.name!r} is a tensor in GM; start it with pl.matmul(..., out_dtype=pl.FP32)",
-            self.span,
-        )
-
-    def _pair(self, lhs: Value, rhs: Value) -> tuple[ir.Expr, ir.Expr]:
-        a, b = self.operand(lhs), self.operand(rhs)
-        if a.type.dtype != b.type.dtype:  # type: ignore[attr-defined]
-            a, b = self._same_dtype(a, b)
-        return a, b
-
-    def _same_dtype(self, a: ir.Expr, b: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
+    def _narrowed(self, wide: Operand, dtype: Any) -> Operand:
         """An operand held at accumulator precision is narrowed on its way to Mat (spec ops 12, [Q])."""
-        for wide, narrow, first in ((a, b, True), (b, a, False)):
-            if wide.type.dtype == FP32 and narrow.type.dtype.get_bit() == 16:  # type: ignore[attr-defined]
-                kind = ir.TileType(wide.type.shape, narrow.type.dtype, MemorySpace.Mat, wide.type.view)  # type: ignore[attr-defined]
-                moved = self.tile_variable("narrowed", kind)
-                self.emit(
-                    ir.Assign(
-                        moved,
-                        ir.Call(
-                            "tile.move",
-                            {"tile": wide, "target_memory": MemorySpace.Mat, "blayout": None, "slayout": None},
-                            kind,
-                            {},
-                            self.span,
-                        ),
-                        self.span,
-                    )
-                )
-                return (moved, narrow) if first else (narrow, moved)
-        raise CompileError(
-            f"matmul operands are {self.describe(a)} and {self.describe(b)}; equal dtypes are needed", self.span
-        )
+        have = wide.value.type.dtype
+        if have.get_bit() == 16 and dtype == FP32:
+            return wide
+        if have != FP32 or dtype.get_bit() != 16 or isinstance(wide.value, Window):
+            raise CompileError(
+                f"matmul operands are {self.describe(wide.value)} and of dtype {dtype.constant}; equal dtypes are "
+                "needed",
+                self.span,
+                "convert one with pl.cast",
+            )
+        tile = wide.value
+        kind = ir.TileType(tile.type.shape, dtype, MemorySpace.Mat, tile.type.view)
+        moved = self.tile_variable("narrowed", kind)
+        arguments = {"tile": tile, "target_memory": MemorySpace.Mat, "blayout": None, "slayout": None}
+        self.emit(ir.Assign(moved, ir.Call("tile.move", arguments, kind, {}, self.span), self.span))
+        return replace(wide, value=moved)
 
     @staticmethod
-    def _sizes(a: ir.Expr, b: ir.Expr, a_trans: bool, b_trans: bool) -> tuple[int, int, int]:
-        ra, ca = a.type.shape[-2:]  # type: ignore[attr-defined]
-        rb, cb = b.type.shape[-2:]  # type: ignore[attr-defined]
-        return (ca if a_trans else ra), (ra if a_trans else ca), (rb if b_trans else cb)
-
-    def _product_type(self, a: ir.Expr, b: ir.Expr, a_trans: bool, b_trans: bool) -> ir.TileType:
-        rows, _, cols = self._sizes(a, b, a_trans, b_trans)
-        va, vb = a.type.valid_shape, b.type.valid_shape  # type: ignore[attr-defined]
-        valid = ((va[-1] if a_trans else va[-2]), (vb[-2] if b_trans else vb[-1]))
-        dtype = FP32 if a.type.dtype.is_float() else INT32  # type: ignore[attr-defined]
-        view = None if dims.all_equal(valid, (rows, cols)) else ir.TileView(valid_shape=valid)
-        return ir.TileType((rows, cols), dtype, MemorySpace.Acc, view)
+    def product_type(a: Operand, b: Operand) -> ir.TileType:
+        """The product of two operands as it stands in Acc."""
+        valid = (a.valid[0], b.valid[1])
+        dtype = accumulator_dtype(a.value.type.dtype)
+        view = None if dims.all_equal(valid, (a.shape[0], b.shape[1])) else ir.TileView(valid_shape=valid)
+        return ir.TileType((a.shape[0], b.shape[1]), dtype, MemorySpace.Acc, view)
 
     # --- one accumulator ---
 
-    def _accumulated(
-        self, acc: ir.Expr | None, a: ir.Expr, b: ir.Expr, a_trans: bool, b_trans: bool, init: Any = None
+    def accumulate(
+        self,
+        acc: ir.Expr | None,
+        a: Operand,
+        b: Operand,
+        size: Extents,
+        init: Any = None,
+        bias: Operand | None = None,
     ) -> ir.Expr:
-        rows, inner, cols = self._sizes(a, b, a_trans, b_trans)
-        depth = self._depth(rows, inner, cols, a, b)
-        if depth >= inner:
-            left = self._staged(a, MemorySpace.Left)
-            right = self._staged(b, MemorySpace.Right)
-            return self._multiply(acc, left, right, a_trans, b_trans, init)
-        result = acc
-        for number, start in enumerate(range(0, inner, depth)):
-            size = min(depth, inner - start)
-            with self.stage(number % 2):
-                left = self._slice(a, a_trans, 0, start, rows, size, MemorySpace.Left)
-                right = self._slice(b, b_trans, start, 0, size, cols, MemorySpace.Right)
-                result = self._multiply(result, left, right, a_trans, b_trans, init if number == 0 else None)
-        assert result is not None
-        return result
+        """``acc += a @ b`` over ``size`` from where the operands in Mat begin; K is split to fit Left and Right.
+
+        Without ``acc`` the product gets a new accumulator; where ``init`` holds it is overwritten. A ``bias`` (one row
+        in Mat) is what a new sum starts from.
+        """
+        depth = self._depth(size, a, b)
+        if depth < min(FRACTAL, size.inner) or bias is not None and size.cols > self._bias_columns():
+            return self._in_bands(acc, a, b, size, init, bias)
+        row = None if bias is None else self._staged(bias, 1, size.cols, MemorySpace.Bias)
+        if depth >= size.inner:
+            left = self._staged(a, size.rows, size.inner, MemorySpace.Left)
+            right = self._staged(b, size.inner, size.cols, MemorySpace.Right)
+            return self._multiply(acc, Factors(left, right, a.transposed, b.transposed), init, row)
+        for number, start in enumerate(range(0, size.inner, depth)):
+            step = min(depth, size.inner - start)
+            with self.stage(number % 2, f"split{self.span.line}"):
+                left = self._staged(a.at(0, start), size.rows, step, MemorySpace.Left)
+                right = self._staged(b.at(start, 0), step, size.cols, MemorySpace.Right)
+                factors = Factors(left, right, a.transposed, b.transposed)
+                acc = self._multiply(acc, factors, init, row) if number == 0 else self._multiply(acc, factors, None)
+        return acc  # type: ignore[return-value]
 
     @abstractmethod
-    def stage(self, number: int) -> Any:
+    def stage(self, number: int, loop: str) -> Any:
         """Statements of one of two alternating copies; defined by the part that holds the blocks."""
 
-    def _depth(self, rows: int, inner: int, cols: int, a: ir.Expr, b: ir.Expr) -> int:
+    def _depth(self, size: Extents, a: Operand, b: Operand) -> int:
         """Columns of K per step: everything when it fits, else what half of Left and Right hold."""
-        width = a.type.dtype.get_byte()  # type: ignore[attr-defined]
-        placed = [v.type.space for v in (a, b)]  # type: ignore[attr-defined]
-        if MemorySpace.Left in placed or MemorySpace.Right in placed:
-            return inner
-        if rows * inner * width <= self.capacity["left"] and inner * cols * width <= self.capacity["right"]:
-            return inner
-        half_left, half_right = self.capacity["left"] // 2, self.capacity["right"] // 2
-        depth = min(half_left // (rows * width), half_right // (cols * width)) // FRACTAL * FRACTAL
-        if depth < FRACTAL:
-            raise CompileError(
-                f"one fractal of K needs {rows * FRACTAL * width:,} bytes of Left and "
-                f"{cols * FRACTAL * width:,} of Right; half of each is {half_left:,}",
-                self.span,
-                "compute the product in smaller blocks of M or N",
-            )
-        return depth
+        width = a.value.type.dtype.get_byte()
+        if any(v.value.type.space in (MemorySpace.Left, MemorySpace.Right) for v in (a, b)):
+            return size.inner
+        row_bytes, col_bytes = size.rows * width, size.cols * width
+        left, right = self.capacity["left"], self.capacity["right"]
+        if row_bytes * size.inner <= left and col_bytes * size.inner <= right:
+            return size.inner
+        return min(left // 2 // row_bytes, right // 2 // col_bytes) // FRACTAL * FRACTAL
 
-    def _staged(self, tile: ir.Expr, space: MemorySpace) -> ir.Expr:
-        here = tile.type.space  # type: ignore[attr-defined]
-        return (
-            tile
-            if here in (MemorySpace.Left, MemorySpace.Right)
-            else self.emitter.tile("move", tile=tile, target_memory=space)
-        )
-
-    def _slice(
-        self, tile: ir.Expr, transposed: bool, row: int, col: int, rows: int, cols: int, space: MemorySpace
+    def _in_bands(
+        self, acc: ir.Expr | None, a: Operand, b: Operand, size: Extents, init: Any, bias: Operand | None
     ) -> ir.Expr:
-        """The block at (row, col) of the logical operand; transposed operands are stored the other way round."""
-        if transposed:
+        """A product of which Left or Right cannot hold one fractal of K: bands of rows and columns of one ``acc``."""
+        if acc is None:
+            acc, init = self.accumulator(self.product_type(a, b)), True
+        rows = cols = self.band_limit()
+        if bias is not None:
+            cols = min(cols, self._bias_columns())
+        for row in range(0, size.rows, rows):
+            for col in range(0, size.cols, cols):
+                part = Extents(min(rows, size.rows - row), size.inner, min(cols, size.cols - col))
+                window = self.emitter.tile(
+                    "slice", tile=acc, shape=(part.rows, part.cols), offset=(ir.index(row), ir.index(col))
+                )
+                start = None if bias is None else bias.at(0, col)
+                self.accumulate(window, a.at(row, 0), b.at(0, col), part, init, start)
+        return acc
+
+    def band_limit(self) -> int:
+        """Rows (columns) of which half of Left (Right) holds 128 bytes of K each."""
+        return min(self.capacity["left"], self.capacity["right"]) // 2 // 128
+
+    def _bias_columns(self) -> int:
+        return self.capacity["bias"] // 4
+
+    def accumulator(self, kind: ir.TileType) -> ir.Expr:
+        """A new accumulator of type ``kind``."""
+        made = self.tile_variable("accumulator", kind)
+        arguments = {"shape": kind.shape, "dtype": kind.dtype, "target_memory": MemorySpace.Acc}
+        self.emit(ir.Assign(made, ir.Call("tile.create", arguments, kind, {}, self.span), self.span))
+        return made
+
+    def _staged(self, operand: Operand, rows: int, cols: int, space: MemorySpace) -> ir.Expr:
+        """``rows`` x ``cols`` of the logical operand in ``space``; a transposed one is stored the other way round."""
+        tile: ir.Expr = operand.value
+        here = tile.type.space  # type: ignore[attr-defined]
+        if here in (MemorySpace.Left, MemorySpace.Right):
+            return tile
+        row, col = operand.row, operand.col
+        if operand.transposed:
             row, col, rows, cols = col, row, cols, rows
+        if (row, col) == (0, 0) and tile.type.shape == (rows, cols):  # type: ignore[attr-defined]
+            return self.emitter.tile("move", tile=tile, target_memory=space)
         return self.emitter.tile(
             "extract",
             src=tile,
-            index_row=ir.index(row),
-            index_col=ir.index(col),
+            index_row=ir.as_expr(row),
+            index_col=ir.as_expr(col),
             shape=(rows, cols),
             target_memory=space,
         )
 
-    def _multiply(
-        self, acc: ir.Expr | None, left: ir.Expr, right: ir.Expr, a_trans: bool, b_trans: bool, init: Any
-    ) -> ir.Expr:
+    def _multiply(self, acc: ir.Expr | None, factors: Factors, init: Any, bias: ir.Expr | None = None) -> ir.Expr:
         if isinstance(init, ir.Const):
             init = bool(init.value)
-        if init is True and acc is not None:
-            return self._write_product("tile.matmul_into", acc, left, right, a_trans, b_trans)
+        if bias is not None:
+            return self._write_product(
+                "tile.matmul_bias" if acc is None else "tile.matmul_bias_into", acc, factors, bias
+            )
         if acc is None:
-            return self._write_product("tile.matmul", None, left, right, a_trans, b_trans)
-        if init is None or init is False:
-            return self._write_product("tile.matmul_acc", acc, left, right, a_trans, b_trans)
+            return self._write_product("tile.matmul", None, factors)
+        if not isinstance(init, ir.Expr):
+            return self._write_product("tile.matmul_into" if init else "tile.matmul_acc", acc, factors)
         with self.block() as overwrite:
-            self._write_product("tile.matmul_into", acc, left, right, a_trans, b_trans)
+            self._write_product("tile.matmul_into", acc, factors)
         with self.block() as accumulate:
-            self._write_product("tile.matmul_acc", acc, left, right, a_trans, b_trans)
+            self._write_product("tile.matmul_acc", acc, factors)
         self.emit(ir.If(init, overwrite, accumulate, span=self.span))
         return acc
 
-    def _write_product(
-        self, op: str, acc: ir.Expr | None, left: ir.Expr, right: ir.Expr, a_trans: bool, b_trans: bool
-    ) -> ir.Expr:
+    def _write_product(self, op: str, acc: ir.Expr | None, factors: Factors, bias: ir.Expr | None = None) -> ir.Expr:
         arguments: dict[str, Any] = {} if acc is None else {"acc": acc}
-        arguments.update(lhs=left, rhs=right)
+        arguments.update(lhs=factors.left, rhs=factors.right)
+        if bias is not None:
+            arguments["bias"] = bias
         if op == "tile.matmul_acc":
             arguments["init_cond"] = None
-        attrs = {k: 1 for k, v in (("a_trans", a_trans), ("b_trans", b_trans)) if v}
-        kind = acc.type if acc is not None else self._product_type(left, right, a_trans, b_trans)
+        a, b = Operand(factors.left, factors.a_trans), Operand(factors.right, factors.b_trans)
+        kind = acc.type if acc is not None else self.product_type(a, b)
         if isinstance(acc, ir.Var):
             self.drained.pop(acc, None)
         target = self.tile_variable("product", kind)
+        attrs = {k: 1 for k, v in (("a_trans", a.transposed), ("b_trans", b.transposed)) if v}
         self.emit(ir.Assign(target, ir.Call(op, arguments, kind, attrs, self.span), self.span))
         return target
-
-    # --- products larger than the accumulator ---
-
-    def store_product(self, value: Product, window: Window, offsets: tuple[ir.Expr, ...], atomic: AtomicType) -> None:
-        """Compute and drain the product in blocks of rows and columns."""
-        rows, cols = value.type.shape
-        block_rows, block_cols = self._block_sizes(rows, cols, value)
-        number = 0
-        for row in range(0, rows, block_rows):
-            for col in range(0, cols, block_cols):
-                with self.stage(number % 2):
-                    self._store_block(
-                        value,
-                        window,
-                        offsets,
-                        atomic,
-                        row,
-                        col,
-                        min(block_rows, rows - row),
-                        min(block_cols, cols - col),
-                    )
-                number += 1
-
-    def _block_sizes(self, rows: int, cols: int, value: Product) -> tuple[int, int]:
-        width = value.lhs.type.dtype.get_byte()  # type: ignore[attr-defined]
-        limit_rows = self.capacity["left"] // 2 // (FRACTAL * 4 * width)
-        limit_cols = self.capacity["right"] // 2 // (FRACTAL * 4 * width)
-        block_cols = min(cols, limit_cols // FRACTAL * FRACTAL, 256)
-        block_rows = min(
-            rows, limit_rows // FRACTAL * FRACTAL, self.capacity["acc"] // 2 // (4 * block_cols) // FRACTAL * FRACTAL
-        )
-        return block_rows, block_cols
-
-    def _store_block(
-        self,
-        value: Product,
-        window: Window,
-        offsets: tuple[ir.Expr, ...],
-        atomic: AtomicType,
-        row: int,
-        col: int,
-        rows: int,
-        cols: int,
-    ) -> None:
-        _, inner, _ = self._sizes(value.lhs, value.rhs, value.a_trans, value.b_trans)
-        depth = self._depth_for(rows, cols, inner, value)
-        acc: ir.Expr | None = None
-        for start in range(0, inner, depth):
-            size = min(depth, inner - start)
-            left = self._slice(value.lhs, value.a_trans, row, start, rows, size, MemorySpace.Left)
-            right = self._slice(value.rhs, value.b_trans, start, col, size, cols, MemorySpace.Right)
-            acc = self._multiply(acc, left, right, value.a_trans, value.b_trans, None)
-        assert acc is not None
-        at = list(offsets)
-        at[-2] = ir.as_expr(dims.add(ir.as_dim(at[-2]), row))
-        at[-1] = ir.as_expr(dims.add(ir.as_dim(at[-1]), col))
-        self.store(acc, window, tuple(at), atomic)
-
-    def _depth_for(self, rows: int, cols: int, inner: int, value: Product) -> int:
-        width = value.lhs.type.dtype.get_byte()  # type: ignore[attr-defined]
-        depth = min(self.capacity["left"] // 2 // (rows * width), self.capacity["right"] // 2 // (cols * width))
-        return inner if depth >= inner else max(FRACTAL, depth // FRACTAL * FRACTAL)

@@ -99,8 +99,10 @@ class Movement(PlacementState):
             self._copy(value, window, offsets, atomic)
             return window
         if isinstance(value, Product):
+            self.refuse_overwritten(window, value)
             self.store_product(value, window, offsets, atomic)
             return window
+        self.refuse_overwritten(window)
         tile = value
         if tile.type.space in (MemorySpace.Mat, MemorySpace.Left, MemorySpace.Right):
             tile = self.to_space(tile, MemorySpace.Vec)
@@ -110,6 +112,19 @@ class Movement(PlacementState):
             "store", tile=placed, offsets=window.full_offsets(offsets), output_tensor=window.base, atomic=atomic
         )
         return window
+
+    def refuse_overwritten(self, window: Window, *stored: Product) -> None:
+        """``CompileError`` when a product that waits for its store has yet to read what is written now."""
+        waiting = [(name, v) for name, v in self.values.items() if isinstance(v, Product) and name in self.read_later]
+        for name, product in [*waiting, *(("", v) for v in stored)]:
+            if product.reads(window.base):
+                what = f"the product {name!r}" if name else "the product"
+                raise CompileError(
+                    f"{what} of shape {list(product.type.shape)} is computed while it is stored and reads "
+                    f"{window.base.name!r}, which is written here",
+                    self.span,
+                    "write the product to a tensor of its own first",
+                )
 
     def emitter_reshape(self, tile: ir.Expr, shape: tuple[ir.Dim, ...]) -> ir.Expr:
         static = tuple(int(e) for e in shape if isinstance(e, int))
@@ -155,14 +170,6 @@ class Movement(PlacementState):
         if isinstance(value, Window):
             wanted = space if space in (MemorySpace.Vec, MemorySpace.Mat) else MemorySpace.Mat
             return self.to_space(self.load(value, wanted), space)
-        if isinstance(value, Product):
-            needed = dims.product(value.type.shape) * 4  # type: ignore[operator]
-            raise CompileError(
-                f"a product of shape {list(value.type.shape)} needs {needed:,} bytes of Acc, "
-                f"there are {self.capacity['acc']:,}",
-                self.span,
-                "write it to a tensor with out[...] = pl.matmul(...), or compute it in smaller blocks",
-            )
         return self.to_space(value, space)
 
     # --- elements ---

@@ -11,7 +11,7 @@ from pypto.ir import operations
 from pypto.ir.enums import AtomicType, MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.passes.place.distributed import RankTransfers
-from pypto.ir.passes.place.matmul import MatrixProducts
+from pypto.ir.passes.place.products import BlockedProducts
 from pypto.ir.passes.place.state import is_window
 from pypto.ir.passes.place.values import Value, Window
 
@@ -35,8 +35,6 @@ ANY_SPACE = {
     "tile.matmul_mx_bias",
     "tile.gather_row",
     "tile.mgather",
-    "tile.batch_matmul",
-    "tile.batch_matmul_acc",
     "tile.fillpad",
     "tile.fillpad_inplace",
     "tile.gemv",
@@ -56,7 +54,7 @@ GM_VIEWS = {
 }
 
 
-class Operations(MatrixProducts, RankTransfers):
+class Operations(BlockedProducts, RankTransfers):
     """Turns one expression of the kernel into a placed value."""
 
     def value(self, expr: ir.Expr) -> Value:
@@ -246,11 +244,14 @@ class Operations(MatrixProducts, RankTransfers):
     def _tile_matmul_acc(self, call: ir.Call, a: dict[str, Any]) -> Value:
         return self.matmul_acc(a["acc"], a["lhs"], a["rhs"], False, False, a["init_cond"])
 
+    def _tile_batch_matmul(self, call: ir.Call, a: dict[str, Any]) -> Value:
+        return self.matmul(a["lhs"], a["rhs"])
+
+    def _tile_batch_matmul_acc(self, call: ir.Call, a: dict[str, Any]) -> Value:
+        return self.matmul_acc(a["acc"], a["lhs"], a["rhs"], False, False, None)
+
     def _tile_matmul_bias(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        left = self._staged(self.operand(a["lhs"]), MemorySpace.Left)
-        right = self._staged(self.operand(a["rhs"]), MemorySpace.Right)
-        bias = self.to_space(self.operand(a["bias"]), MemorySpace.Bias)
-        return self.emitter.tile("matmul_bias", lhs=left, rhs=right, bias=bias)
+        return self.matmul_bias(a["lhs"], a["rhs"], a["bias"])
 
     # --- tensor operations on windows and tiles ---
 
@@ -374,34 +375,10 @@ class Operations(MatrixProducts, RankTransfers):
         return ir.as_expr(extent)
 
     def _tensor_matmul(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        if len(call.type.shape) > 2:  # type: ignore[attr-defined]
-            return self._batched(call, a)
-        return self.matmul(self._matrix(a["lhs"]), self._matrix(a["rhs"]), bool(a["a_trans"]), bool(a["b_trans"]))
-
-    def _batched(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        if a["a_trans"] or a["b_trans"]:
-            raise CompileError(
-                "a batched matmul in a kernel takes operands as they are, without a_trans or b_trans", self.span
-            )
-        return self.emitter.tile("batch_matmul", lhs=self.operand(a["lhs"]), rhs=self.operand(a["rhs"]))
-
-    def _matrix(self, value: Value) -> Value:
-        """Operands of more axes whose leading extents are 1, as matrices."""
-        shape = value.type.shape
-        if len(shape) <= 2 or any(d != 1 for d in shape[:-2]):
-            return value
-        tile = self.operand(value)
-        return self.reshaped(tile, tuple(tile.type.shape[-2:]))  # type: ignore[attr-defined]
+        return self.matmul(a["lhs"], a["rhs"], bool(a["a_trans"]), bool(a["b_trans"]))
 
     def _tensor_matmul_acc(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        return self.matmul_acc(
-            a["acc"],
-            self._matrix(a["lhs"]),
-            self._matrix(a["rhs"]),
-            bool(a["a_trans"]),
-            bool(a["b_trans"]),
-            a["init_cond"],
-        )
+        return self.matmul_acc(a["acc"], a["lhs"], a["rhs"], bool(a["a_trans"]), bool(a["b_trans"]), a["init_cond"])
 
     def _tensor_cast(self, call: ir.Call, a: dict[str, Any]) -> Value:
         value = self.on_chip(a["input"])

@@ -38,6 +38,7 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         self.values: dict[str, Value] = {}
         self.loops: list[OpenLoop] = []
         self.drained: dict[ir.Var, ir.Expr] = {}  # product in Acc -> its copy for the vector side, made once
+        self.read_later: frozenset[str] = frozenset()  # names whose value may be read after the current statement
         self.span: Span = function.span
         self._assigned_often = _reassigned(function.body)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -52,14 +52,49 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Product:
-    """A matrix product that exceeds the accumulator: drained block by block by the store that consumes it."""
+class Operand:
+    """A matrix operand: a value with two axes of matrices and, before them, axes of a stack.
 
-    lhs: ir.Expr
-    rhs: ir.Expr
-    a_trans: bool
-    b_trans: bool
+    ``row`` and ``col`` say where in the logical matrix it begins; a ``transposed`` one is stored the other way round.
+    """
+
+    value: Value
+    transposed: bool = False
+    row: ir.Dim = 0
+    col: ir.Dim = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the logical matrix."""
+        rows, cols = self.value.type.shape[-2:]
+        return (cols, rows) if self.transposed else (rows, cols)
+
+    @property
+    def valid(self) -> tuple[ir.Dim, ir.Dim]:
+        """Valid rows and columns of the logical matrix."""
+        rows, cols = self.value.type.valid_shape[-2:]
+        return (cols, rows) if self.transposed else (rows, cols)
+
+    def at(self, row: ir.Dim, col: ir.Dim) -> Operand:
+        """The operand from ``row`` and ``col`` on."""
+        return replace(self, row=dims.add(self.row, row), col=dims.add(self.col, col))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A sum of matrix products that is computed block by block by the store that consumes it.
+
+    It exceeds the accumulator, or its operands exceed Mat; operands are then still in GM.
+    """
+
+    terms: tuple[tuple[Operand, Operand], ...]
     type: ir.TileType
+    bias: Operand | None = None
+
+    def reads(self, base: ir.Var) -> bool:
+        """Whether an operand is a part of the tensor ``base`` in GM."""
+        values = [operand.value for term in self.terms for operand in term]
+        return any(isinstance(v, Window) and v.base == base for v in values)
 
 
 Value = Any
