@@ -41,12 +41,14 @@ QUEUE_WORDS: Final = 8
 CLUSTER_WORDS: Final = QUEUES + 4 * CHANNELS * QUEUE_WORDS
 # words of a queue
 DEPTH, SLOT_BYTES, PUSHED, POPPED, FREED, DATA = 0, 1, 2, 3, 4, 5
+SHADOW: Final = 6  # from a byte of a slot to what checks know of it, 0: nothing is followed
 # words of a launch
 PARTICIPANTS: Final = 0  # [kind: aiv_only, aic_only, mix]
 _BARRIER_ARRIVALS: Final = 3  # [kind]
 _EVENT_ARRIVALS: Final = 8  # [event, aiv / aic]
 LAUNCH_WORDS: Final = _EVENT_ARRIVALS + 2 * EVENTS
-SLOT_HEADER: Final = 64  # bytes: rows, cols, valid rows, valid cols, dtype
+SLOT_HEADER: Final = 64  # bytes: words below
+SLOT_ROWS, SLOT_COLS, SLOT_VALID_ROWS, SLOT_VALID_COLS, SLOT_DTYPE, SLOT_FOLLOWED = range(6)
 
 
 @kernel_code
@@ -63,12 +65,14 @@ def _add(address, amount):
 
 
 @kernel_code
-def _queue(cluster, direction, channel, lane):
+def queue_address(cluster, direction, channel, lane):
+    """Address of the words of a queue."""
     return cluster + 8 * queue_offset(direction, channel, lane)
 
 
 @kernel_code
-def _slot(queue, sequence):
+def slot_address(queue, sequence):
+    """Address of the slot that tile number ``sequence`` of a queue goes through."""
     depth, size = load_word(queue + 8 * DEPTH), load_word(queue + 8 * SLOT_BYTES)
     return load_word(queue + 8 * DATA) + (sequence % depth) * (size + SLOT_HEADER)
 
@@ -97,7 +101,7 @@ def _write_slot(frame, tile, slot, first_row, first_col, rows, cols, valid_rows,
 
 
 @kernel_code
-def _part(extent, valid, lane, lane_stride):
+def lane_part(extent, valid, lane, lane_stride):
     """Start, box and valid extent of a lane's part of an axis (spec ops 17)."""
     box = (extent + 1) // 2
     stride = lane_stride if lane_stride > 0 else box
@@ -111,9 +115,9 @@ def _push_to_lane(frame, tile, slot, split, lane, lane_stride):
     valid_rows, valid_cols = frame[tile + layout.TILE_VALID_ROWS], frame[tile + layout.TILE_VALID_COLS]
     first_row = first_col = 0
     if split == 1 or split == 3:
-        first_row, rows, valid_rows = _part(rows, valid_rows, lane, lane_stride)
+        first_row, rows, valid_rows = lane_part(rows, valid_rows, lane, lane_stride)
     elif split == 2 or split == 4:
-        first_col, cols, valid_cols = _part(cols, valid_cols, lane, lane_stride)
+        first_col, cols, valid_cols = lane_part(cols, valid_cols, lane, lane_stride)
     _write_slot(frame, tile, slot, first_row, first_col, rows, cols, valid_rows, valid_cols)
 
 
@@ -124,12 +128,12 @@ def _push(frame, code, pc, cluster):
     first = 0 if direction == CUBE_TO_VECTOR else frame[op.LANE]
     last = lanes if direction == CUBE_TO_VECTOR else first + 1
     for lane in range(first, last):
-        if _full(_queue(cluster, direction, channel, lane)):
+        if _full(queue_address(cluster, direction, channel, lane)):
             return -1
     for lane in range(first, last):
-        queue = _queue(cluster, direction, channel, lane)
+        queue = queue_address(cluster, direction, channel, lane)
         sequence = load_word(queue + 8 * PUSHED)
-        slot = _slot(queue, sequence)
+        slot = slot_address(queue, sequence)
         if direction == CUBE_TO_VECTOR:
             _push_to_lane(frame, tile, slot, split, lane, code[pc + 7])
         else:
@@ -162,8 +166,8 @@ def _pop_parts(frame, code, pc, cluster, tile, lanes):
     valid_rows = valid_cols = 0
     result = 0
     for lane in range(lanes if split != 0 else 1):
-        queue = _queue(cluster, VECTOR_TO_CUBE, code[pc + 5], lane)
-        slot = _slot(queue, load_word(queue + 8 * POPPED))
+        queue = queue_address(cluster, VECTOR_TO_CUBE, code[pc + 5], lane)
+        slot = slot_address(queue, load_word(queue + 8 * POPPED))
         rows = load_word(slot) if split == 1 or split == 3 else 0
         cols = load_word(slot + 8) if split == 2 or split == 4 else 0
         result = max(result, _read_slot(frame, tile, slot, lane * rows, lane * cols))
@@ -182,19 +186,19 @@ def _pop(frame, code, pc, cluster):
     first = 0 if direction == VECTOR_TO_CUBE else frame[op.LANE]
     last = lanes if direction == VECTOR_TO_CUBE else first + 1
     for lane in range(first, last):
-        queue = _queue(cluster, direction, channel, lane)
+        queue = queue_address(cluster, direction, channel, lane)
         if load_word(queue + 8 * PUSHED) == load_word(queue + 8 * POPPED):
             return -1
     if direction == VECTOR_TO_CUBE:
         result = _pop_parts(frame, code, pc, cluster, tile, lanes)
     else:
-        queue = _queue(cluster, direction, channel, first)
-        slot = _slot(queue, load_word(queue + 8 * POPPED))
+        queue = queue_address(cluster, direction, channel, first)
+        slot = slot_address(queue, load_word(queue + 8 * POPPED))
         result = _read_slot(frame, tile, slot, 0, 0)
         frame[tile + layout.TILE_VALID_ROWS] = load_word(slot + 16)
         frame[tile + layout.TILE_VALID_COLS] = load_word(slot + 24)
     for lane in range(first, last):
-        frame[op.ARGUMENTS + 1] = _add(_queue(cluster, direction, channel, lane) + 8 * POPPED, 1) - 1
+        frame[op.ARGUMENTS + 1] = _add(queue_address(cluster, direction, channel, lane) + 8 * POPPED, 1) - 1
     return result
 
 
@@ -205,11 +209,11 @@ def _free(frame, code, pc, cluster):
     first = 0 if direction == VECTOR_TO_CUBE else frame[op.LANE]
     last = lanes if direction == VECTOR_TO_CUBE else first + 1
     for lane in range(first, last):
-        queue = _queue(cluster, direction, channel, lane)
+        queue = queue_address(cluster, direction, channel, lane)
         if load_word(queue + 8 * FREED) >= load_word(queue + 8 * POPPED):
             return op.FREE_WITHOUT_POP
     for lane in range(first, last):
-        frame[op.ARGUMENTS + 1] = _add(_queue(cluster, direction, channel, lane) + 8 * FREED, 1) - 1
+        frame[op.ARGUMENTS + 1] = _add(queue_address(cluster, direction, channel, lane) + 8 * FREED, 1) - 1
     return 0
 
 

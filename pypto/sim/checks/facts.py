@@ -56,19 +56,19 @@ _RULES: Final = {
     "transform.reshape": w.RESHAPE,
     "transform.concat": w.CONCAT,
     "gather.flat": w.GATHER,
-    "gather.along_axis": w.WHOLE,
-    "gather.masked": w.WHOLE,
-    "gather.compared": w.WHOLE,
-    "gather.blocks": w.WHOLE,
+    "gather.along_axis": w.GATHER_AXIS,
+    "gather.masked": w.GATHER_COLUMNS,
+    "gather.compared": w.GATHER_MATCHES,
+    "gather.blocks": w.GATHER_BLOCKS,
     "scatter.flat": w.SCATTER,
-    "scatter.along_axis": w.SCATTER,
-    "scatter.rows": w.SCATTER,
-    "scatter.masked": w.SCATTER,
+    "scatter.along_axis": w.SCATTER_AXIS,
+    "scatter.rows": w.SCATTER_ROWS,
+    "scatter.masked": w.SCATTER_COLUMNS,
     "gather_memory.fetch_indexed": w.FETCH,
     "gather_memory.scatter": w.SPREAD,
-    "sort.sort_runs": w.WHOLE,
-    "sort.merge_runs": w.WHOLE,
-    "sort.merge_lists": w.WHOLE,
+    "sort.sort_runs": w.SORT,
+    "sort.merge_runs": w.MERGE,
+    "sort.merge_lists": w.MERGE_LISTS,
 }
 _COPIES: Final = frozenset(
     (w.LOAD, w.STORE, w.MOVE, w.EXTRACT, w.INSERT, w.LOAD_ROWS, w.TRANSPOSE, w.RESHAPE, w.FILL_PAD, w.FETCH, w.SPREAD)
@@ -95,7 +95,18 @@ _WRAPS: Final = {
     "trowsum": w.WRAPS_IN_SUM,
     "tcolsum": w.WRAPS_IN_SUM,
 }
-_LOSES_TO_ZERO: Final = {"trowmax": -1, "tcolmax": -1, "trowmin": 1, "tcolmin": 1}
+_PADDED_IN: Final = {
+    f"t{axis}{name}": how
+    for axis in ("row", "col")
+    for name, how in (
+        ("max", w.PADDED_IN_MAXIMUM), ("argmax", w.PADDED_IN_MAXIMUM),
+        ("min", w.PADDED_IN_MINIMUM), ("argmin", w.PADDED_IN_MINIMUM),
+        ("sum", w.PADDED_IN_SUM), ("prod", w.PADDED_IN_PRODUCT),
+    )
+}  # fmt: skip
+"""Reductions, and how elements that only fill a tile up may count in them."""
+_KEEPS_PLACES: Final = frozenset((w.ELEMENTWISE, w.ROW_COMBINE, w.COL_COMBINE, w.SELECT, w.FILL_PAD))
+"""Rules by which what fills a source up comes to fill up the result, changed perhaps."""
 _PREDICATED: Final = ("compare.select", "compare.select_scalar")
 
 
@@ -142,21 +153,27 @@ def _work_out(program: TileProgram) -> Words:
 
 
 def _note_padding(fact: Words, instruction: Instruction, padded: dict[str, str], program: TileProgram) -> None:
-    """Reductions over a tile that was filled up with zeros; ``padded`` maps such tiles to what was filled up."""
+    """Reductions over a tile that was filled up; ``padded`` maps such tiles to what was filled up (fillpad).
+
+    Elementwise operations keep the places of the elements, so their results are filled up where a source is.
+    """
     name = instruction.mnemonic
     row = INSTRUCTIONS.get(name)
     if row is None:
         return
     sources = [_register(instruction, i) for i in row.sources() if row.operands[i].kind == "tile"]
-    if name in _LOSES_TO_ZERO and sources and sources[0] in padded:
-        fact[w.FACT_PADDED] = program.offsets.get(padded[sources[0]], 0)
-        fact[w.FACT_PADDED_SIGN] = _LOSES_TO_ZERO[name]
     targets = [_register(instruction, i) for i in row.destinations()]
-    for target in targets:
-        padded.pop(target, None)
-    fills = name in ("tfillpad", "tfillpad_expand") and instruction.attributes.get("pad", 1) in ("zero", 1)
-    if fills and sources and sources[0] not in targets:
-        padded[targets[0]] = sources[0]
+    known = {padded[source] for source in sources if source in padded}
+    if name in _PADDED_IN and sources and sources[0] in padded and sources[0] not in targets:
+        fact[w.FACT_PADDED] = program.offsets.get(padded[sources[0]], 0)
+        fact[w.FACT_PADDED_IN] = _PADDED_IN[name]
+    fills = name in ("tfillpad", "tfillpad_expand") and sources[0] not in targets
+    for tile in [tile for tile, filled in padded.items() if tile in targets or filled in targets]:
+        del padded[tile]
+    if fills and not known:
+        known = {sources[0]}
+    if (fills or int(fact[w.FACT_RULE]) in _KEEPS_PLACES) and len(known) == 1 and not known & set(targets):
+        padded[targets[0]] = known.pop()
 
 
 def _fill(fact: Words, instruction: Instruction, roots: dict[str, int]) -> None:
@@ -215,6 +232,8 @@ def _extra(row: Row, positions: list[int], attributes: dict[str, int]) -> int:
         return positions[row.index["mask"]]
     if "row" in row.index:
         return positions[row.index["row"]]
+    if "pattern" in attributes or row.kernel.endswith(".along_axis"):
+        return attributes["pattern" if "pattern" in attributes else "axis"]
     if "s" in row.index:
         return positions[row.index["s"]]
     if row.kernel.startswith("matmul.") and "a_trans" in attributes:

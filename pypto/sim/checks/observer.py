@@ -20,7 +20,8 @@ from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, log_is_full, log_window
 from pypto.sim.checks.clocks import order_cores
-from pypto.sim.checks.rules.single import follow_pop, follow_signal, follow_tensor_element, follow_tile_element
+from pypto.sim.checks.rules.queues import follow_pop, follow_push
+from pypto.sim.checks.rules.single import follow_signal, follow_tensor_element, follow_tile_element
 from pypto.sim.checks.rules.stores import tile_checksum
 from pypto.sim.entry import source_digest
 from pypto.sim.kernels.compilation import Kernel, kernel_code, load_or_compile
@@ -70,7 +71,9 @@ def _look(base):
         follow_tile_element(state, frame, code, pc, base)
     elif operation >= op.PUSH and operation <= op.BARRIER:
         order_cores(state, frame, code, pc)
-        if operation == op.POP:
+        if operation == op.PUSH:
+            follow_push(state, frame, code, pc, base)
+        elif operation == op.POP:
             follow_pop(state, frame, code, pc, base)
     elif operation == op.NOTE:
         state[w.FENCES] += 1

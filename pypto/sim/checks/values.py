@@ -251,8 +251,8 @@ def _event(watch: LaunchWatch, event: Words) -> Finding:
         return _added(watch, event)
     if kind == w.WRAPPED:
         return _wrapped(watch, event)
-    if kind == w.PADDING_WON:
-        return _padding_won(watch, event)
+    if kind == w.PADDING_COUNTS:
+        return _padding_counts(watch, event)
     return _branched(watch, event)
 
 
@@ -277,17 +277,21 @@ def _wrapped(watch: LaunchWatch, event: Words) -> Finding:
     return Finding("wrap", message, what, (task,), (place,), None, ranges, repair)
 
 
-def _padding_won(watch: LaunchWatch, event: Words) -> Finding:
+def _padding_counts(watch: LaunchWatch, event: Words) -> Finding:
     program, index, task, place = _site(watch, event)
     name, what = operation(program, index), operand_at(program, index, int(event[w.OR_OPERAND]))
     shape, at = tile_shape(program, what) or (0, 0), int(event[w.OR_ROW])
     data = f"{int(event[w.OR_ROWS])} x {int(event[w.OR_COLS])} of {shape[0]} x {shape[1]} elements are data"
-    line, least = ("row" if name.startswith("row") else "column"), name.endswith("min")
-    message = (
-        f"'{name}' in '{task}' takes the zero of the padding in {line} {at} of '{what}': {data}, all of them "
-        f"{'above' if least else 'below'} zero, and the rest was filled with zeros (fillpad)"
-    )
-    repair = f"fill with the neutral value: pl.fillpad(..., pad_value=pl.PadValue.{'max' if least else 'min'})"
+    line, how = ("row" if name.startswith("row") else "column"), int(event[w.OR_VALUE])
+    if how in (w.PADDED_IN_MAXIMUM, w.PADDED_IN_MINIMUM):
+        beyond = "above" if how == w.PADDED_IN_MAXIMUM else "below"
+        why = f"takes the padding of {line} {at} of '{what}': {data}, and what fills up the rest (fillpad) lies {beyond}"
+        repair = f"pl.fillpad(..., pad_value=pl.PadValue.{'min' if how == w.PADDED_IN_MAXIMUM else 'max'})"
+    else:
+        neutral = 0 if how == w.PADDED_IN_SUM else 1
+        why = f"counts the padding of {line} {at} of '{what}': {data}, and what fills up the rest is not {neutral}"
+        repair = f"what fills up the tile must be {neutral} here, or narrow it with pl.set_validshape before it is reduced"
+    message, repair = f"'{name}' in '{task}' {why}", f"fill with the neutral value: {repair}"
     return Finding("out-of-valid", message, what, (task,), (place,), None, (), repair)
 
 

@@ -18,6 +18,7 @@ from pypto.sim.checks.crews import Crew
 from pypto.sim.checks.facts import Facts, instruction_facts
 from pypto.sim.checks.observer import observer
 from pypto.sim.checks.order import seat_of
+from pypto.sim.checks.queue_shadows import QueueShadows
 from pypto.sim.checks.rank_accesses import RankAccesses
 from pypto.sim.checks.rules.table import handlers_of
 from pypto.sim.checks.selection import Checks
@@ -87,7 +88,7 @@ class LaunchWatch:
         self.graph, self.table = buffers.graph, buffers.table
         self.log = AccessLog(buffers, self._compare)
         self._cores = iter(buffers.cores)
-        self.mixed, self.rank_accesses = MixedStores(), RankAccesses()
+        self.mixed, self.rank_accesses, self.queues = MixedStores(), RankAccesses(), QueueShadows()
 
     @property
     def writers(self) -> dict[int, dict[int, tuple[int, int]]]:

@@ -118,7 +118,7 @@ BRANCHED: Final = 5  # a scalar register took an undefined element
 ADDED: Final = 6  # an atomic addition to memory that was never written
 INDEX_OUTSIDE: Final = 7
 WRAPPED: Final = 8  # OR_VALUE: what an integer result is in wider numbers, OR_LIMIT: what it has become
-PADDING_WON: Final = 9  # a maximum or minimum is the zero of the padding, OR_ROWS x OR_COLS elements are data
+PADDING_COUNTS: Final = 9  # padding decides a reduction, OR_ROWS x OR_COLS elements are data, OR_VALUE: PADDED_IN_…
 
 # a row of the access log
 ACCESS_KIND: Final = 0  # bits: 1 writes, 2 atomic, 4 through the scalar path
@@ -150,10 +150,11 @@ FACT_ROOT: Final = 11
 FACT_EXTRA: Final = 12
 FACT_SECOND: Final = 13
 FACT_WRAPS: Final = 14  # one of WRAPS_IN_…, 0: an integer result cannot wrap
-FACT_PADDED: Final = 15  # word of the frame with the tile whose rest the source has as zeros, or 0
-FACT_PADDED_SIGN: Final = 16  # sign of the data that loses against a zero
+FACT_PADDED: Final = 15  # word of the frame with the tile whose rest the source has filled up, or 0
+FACT_PADDED_IN: Final = 16  # one of PADDED_IN_…: how that may count in a reduction
 FACT_WORDS: Final = 20
 WRAPS_IN_ADDITION, WRAPS_IN_SUBTRACTION, WRAPS_IN_PRODUCT, WRAPS_IN_CAST, WRAPS_IN_SUM = range(1, 6)
+PADDED_IN_MAXIMUM, PADDED_IN_MINIMUM, PADDED_IN_SUM, PADDED_IN_PRODUCT = range(1, 5)
 # bits of FACT_FLAGS
 COMPUTES: Final = 1  # makes new values: what it reads undefined is used, not copied
 MAKES_CONSTANTS: Final = 2  # infinities it writes are meant
@@ -191,5 +192,15 @@ EXPONENTIAL: Final = 32  # of a value beyond the range it is infinite in every f
     SPREAD,  # mscatter
     LOAD_ROWS,  # tgather_row
     COMPARE,
+    GATHER_COLUMNS,  # tgather_mask, FACT_EXTRA: position of the pattern
+    GATHER_AXIS,  # FACT_EXTRA: position of the axis
+    GATHER_BLOCKS,
+    GATHER_MATCHES,  # tgather_compare: a row of the result depends on a row of the source
+    SORT,  # runs of a row
+    MERGE,  # rows
+    MERGE_LISTS,  # the first rows of the sources
+    SCATTER_AXIS,  # FACT_EXTRA: position of the axis
+    SCATTER_ROWS,
+    SCATTER_COLUMNS,  # tscatter_mask, FACT_EXTRA: position of the pattern
     SELECT,  # FACT_EXTRA: position of the mask
-) = range(28)
+) = range(38)

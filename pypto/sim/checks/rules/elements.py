@@ -31,7 +31,17 @@ from pypto.sim.checks.rules.tile import (
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import finiteness, is_finite_run, is_float, is_undefined, run_code, set_codes, stronger
+from pypto.sim.checks.shadow import (
+    code_of,
+    finiteness,
+    is_finite_run,
+    is_float,
+    is_undefined,
+    region_is_defined,
+    run_code,
+    set_codes,
+    stronger,
+)
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_int8, load_word
 
@@ -43,6 +53,21 @@ def _selects(mask, i, j, first):
     """Whether the packed predicate picks the first source at (i, j)."""
     byte = load_int8(load_word(mask) + i * row_pitch(mask) + j // _BIT_OF_BYTE)
     return (byte >> (j % _BIT_OF_BYTE) & 1 != 0) == first
+
+
+@kernel_code
+def _mask_code(state, args, fact, i, j):
+    """Code that the predicate gives to what it selects."""
+    position = fact[w.FACT_EXTRA]
+    mask, byte = args[position], j // _BIT_OF_BYTE
+    code = code_of(map_of(state, mask), data_of(mask) + i * row_pitch(mask) + byte, 1)
+    return code if code == 0 else used_code(state, position, code, i, byte // element_size(mask), mask)
+
+
+@kernel_code
+def _mask_is_defined(state, mask, rows, cols):
+    width = min((cols + _BIT_OF_BYTE - 1) // _BIT_OF_BYTE, row_pitch(mask))
+    return region_is_defined(map_of(state, mask), data_of(mask), row_pitch(mask), min(rows, all_rows(mask)), width)
 
 
 @kernel_code
@@ -63,6 +88,8 @@ def _one_row(fact, k):
 def _element(state, args, fact, i, j):
     """Code that an element of the result takes from the sources of the instruction."""
     launch, rule, result = as_pointer(state[w.LAUNCH]), fact[w.FACT_RULE], 0
+    if rule == w.SELECT:
+        result = _mask_code(state, args, fact, i, j)
     for k in range(fact[w.FACT_SOURCES]):
         position = fact[w.FACT_SOURCE + k]
         tile = args[position]
@@ -121,6 +148,8 @@ def _follow_run(state, args, fact, target, i, j, count):
 @kernel_code
 def _sources_are_defined(state, args, fact, rows, cols):
     rule = fact[w.FACT_RULE]
+    if rule == w.SELECT and not _mask_is_defined(state, args[fact[w.FACT_EXTRA]], rows, cols):
+        return False
     for k in range(fact[w.FACT_SOURCES]):
         tile = args[fact[w.FACT_SOURCE + k]]
         r, c = 1 if _one_row(fact, k) else rows, 1 if _one_column(fact, k) else cols
@@ -164,19 +193,20 @@ def follow_whole(state, args, fact):
             target = args[position]
             set_part(state, target, all_rows(target), all_cols(target), found if undefined else 0)
             if found != 0 and not undefined and is_float(dtype_of(target)):
-                _mark_infinities(state, fact, target, found)
+                for i in range(valid_rows(target)):
+                    mark_infinities(state, fact, target, i, 0, valid_cols(target), found)
 
 
 @kernel_code
-def _mark_infinities(state, fact, target, code):
-    """The sources hold infinities or NaN: wherever they have gone to, they keep their code."""
+def mark_infinities(state, fact, target, row, first, last, code):
+    """The sources hold infinities or NaN: where they have gone to in columns [first, last), they keep their code."""
     dtype, size = dtype_of(target), element_size(target)
-    for i in range(valid_rows(target)):
-        if not is_finite_run(address_of(target, i, 0), valid_cols(target), dtype):
-            for j in range(valid_cols(target)):
-                at = address_of(target, i, j)
-                if finiteness(at, dtype) != 0:
-                    set_codes(map_of(state, target), at, size, settle(state, fact, code, at, dtype, i, j))
+    if is_finite_run(address_of(target, row, first), last - first, dtype):
+        return
+    for j in range(first, last):
+        at = address_of(target, row, j)
+        if finiteness(at, dtype) != 0:
+            set_codes(map_of(state, target), at, size, settle(state, fact, code, at, dtype, row, j))
 
 
 @kernel_code

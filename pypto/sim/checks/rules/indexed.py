@@ -1,4 +1,4 @@
-"""Rules of gathers and scatters between tiles, whose indices are checked here."""
+"""Rules of gathers between tiles. The bounds of flat ones are checked here."""
 
 # ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
@@ -6,21 +6,26 @@ from __future__ import annotations
 
 from pypto.ir import dtype as dtypes
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.elements import code_of_sources
 from pypto.sim.checks.rules.origins import used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
     all_cols,
     all_rows,
     code_at,
+    data_of,
     dtype_of,
+    element_size,
+    map_of,
     part_is_defined,
+    row_pitch,
     set_code,
     set_part,
+    set_rest,
+    set_untouched,
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import is_undefined, new_event, stronger
+from pypto.sim.checks.shadow import BLOCK, new_event, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_int16, load_int32
 
@@ -34,7 +39,7 @@ def _is_short(tile):
 
 
 @kernel_code
-def _index(tile, i, j):
+def index_at(tile, i, j):
     """Element of an index tile."""
     at = address_of(tile, i, j)
     return load_int16(at) & 0xFFFF if _is_short(tile) else load_int32(at)
@@ -85,7 +90,7 @@ def follow_gather(state, args, fact):
         return
     for i in range(rows):
         for j in range(width):
-            at, code = _index(index, i, j), 0
+            at, code = index_at(index, i, j), 0
             if at < 0 or at >= limit:
                 if defined:
                     _outside(state, position, at, limit, i, j)
@@ -101,9 +106,52 @@ def follow_gather(state, args, fact):
 
 
 @kernel_code
-def follow_scatter(state, args, fact):
-    """Scatters keep what they do not hit; an undefined source or index is used."""
-    target = args[fact[w.FACT_TARGET]]
-    found = code_of_sources(state, args, fact, target)
-    if found != 0 and is_undefined(as_pointer(state[w.LAUNCH]), found):
-        set_part(state, target, all_rows(target), all_cols(target), found)
+def _picked(state, fact, code_of_index, i, j, index, code):
+    """Code of an element that is gathered: its own, or that of its index."""
+    launch, position = as_pointer(state[w.LAUNCH]), fact[w.FACT_SOURCE + 1]
+    return used_code(state, position, stronger(launch, code_of_index, code), i, j, index)
+
+
+@kernel_code
+def follow_gather_axis(state, args, fact):
+    """tgather_axis: dst[i, j] = src[i, index[i, j]] (axis 1) or src[index[i, j], j] (axis 0)."""
+    target, source, index = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE]], args[fact[w.FACT_SOURCE + 1]]
+    rows, cols, by_row = valid_rows(target), valid_cols(target), args[fact[w.FACT_EXTRA]] == 1
+    defined = part_is_defined(state, source, all_rows(source), all_cols(source))
+    if defined and part_is_defined(state, index, min(rows, all_rows(index)), min(cols, all_cols(index))):
+        set_part(state, target, rows, cols, 0)
+    else:
+        for i in range(rows):
+            for j in range(cols):
+                at = index_at(index, i, j)
+                code = code_at(state, source, i if by_row else at, at if by_row else j)
+                code = _picked(state, fact, code_at(state, index, i, j), i, j, index, code)
+                set_code(state, target, i, j, code)
+    set_rest(state, target, rows, cols)
+
+
+@kernel_code
+def _block_code(state, source, start):
+    """Strongest code of the 32 bytes from byte ``start`` of the flat source on."""
+    launch, result = as_pointer(state[w.LAUNCH]), 0
+    size, cols = element_size(source), all_cols(source)
+    for k in range(start // size, (start + BLOCK - 1) // size + 1):
+        result = stronger(launch, result, code_at(state, source, k // cols, k % cols))
+    return result
+
+
+@kernel_code
+def follow_gather_blocks(state, args, fact):
+    """tgatherb: block b of row i is the 32 bytes at byte offset[i, b] of the flat source."""
+    target, source, index = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE]], args[fact[w.FACT_SOURCE + 1]]
+    rows, count, map_, pitch = valid_rows(index), valid_cols(index), map_of(state, target), row_pitch(target)
+    defined = part_is_defined(state, source, all_rows(source), all_cols(source))
+    if defined and part_is_defined(state, index, rows, count):
+        set_part(state, target, rows, count * BLOCK // element_size(target), 0)
+    else:
+        for i in range(rows):
+            for b in range(count):
+                code = _block_code(state, source, index_at(index, i, b))
+                code = _picked(state, fact, code_at(state, index, i, b), i, b, index, code)
+                set_codes(map_, data_of(target) + i * pitch + b * BLOCK, BLOCK, code)
+    set_untouched(state, target, rows, count * BLOCK // element_size(target), w.PADDING)

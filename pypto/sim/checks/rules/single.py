@@ -1,4 +1,4 @@
-"""Rules of instructions that touch one element, a tile of a queue, or a signal."""
+"""Rules of instructions that touch one element, or a signal."""
 
 # ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
@@ -9,7 +9,7 @@ from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, begin_access, log_element
 from pypto.sim.checks.rules.memory import is_followed, memory_map
-from pypto.sim.checks.rules.tile import code_at, set_code, set_part, set_rest, valid_cols, valid_rows
+from pypto.sim.checks.rules.tile import code_at, set_code, valid_cols, valid_rows
 from pypto.sim.checks.shadow import code_of, is_undefined, new_event, set_codes
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_word
@@ -68,16 +68,6 @@ def follow_tile_element(state, frame, code, pc, base):
         set_code(state, tile, row, col, 0)
     else:
         _branch(state, code[pc + 3], code_at(state, tile, row, col), row, col, tile, 0, 0)
-
-
-@kernel_code
-def follow_pop(state, frame, code, pc, base):
-    """A tile from another core: defined where it is valid (a push of undefined elements is found at the push)."""
-    tile = base + 8 * code[pc + 3]
-    if state[w.ASKED] & w.UNDEFINED != 0:
-        rows, cols = valid_rows(tile), valid_cols(tile)
-        set_part(state, tile, rows, cols, 0)
-        set_rest(state, tile, rows, cols)
 
 
 @kernel_code

@@ -121,17 +121,23 @@ def set_rest(state, tile, rows, cols):
 
 
 @kernel_code
-def row_code(state, tile, row, cols):
-    """Strongest code of a row, and where it is."""
-    launch, found, place = as_pointer(state[w.LAUNCH]), 0, 0
+def span_code(state, tile, row, first, last):
+    """Strongest code of columns [first, last) of a row, and where it is."""
+    launch, found, place = as_pointer(state[w.LAUNCH]), 0, first
     size, map_, start = element_size(tile), map_of(state, tile), address_of(tile, row, 0)
-    if is_defined(map_, start, cols * size):
+    if is_defined(map_, start + first * size, (last - first) * size):
         return found, place
-    for j in range(cols):
+    for j in range(first, last):
         code = stronger(launch, found, code_of(map_, start + j * size, size))
         if code != found:
             found, place = code, j
     return found, place
+
+
+@kernel_code
+def row_code(state, tile, row, cols):
+    """Strongest code of the first columns of a row, and where it is."""
+    return span_code(state, tile, row, 0, cols)
 
 
 @kernel_code
@@ -149,3 +155,14 @@ def col_code(state, tile, col, rows):
 def ranges_matter(state, fact, dtype):
     """Whether a result of this dtype is looked at for infinities and NaN."""
     return state[w.ASKED] & w.PRECISION != 0 and fact[w.FACT_FLAGS] & w.STAYS_IN_RANGE == 0 and is_float(dtype)
+
+
+@kernel_code
+def set_untouched(state, tile, rows, cols, code):
+    """An instruction made the first rows and columns of a tile: the rest of its valid region gets a code."""
+    high, wide, size, map_ = valid_rows(tile), valid_cols(tile), element_size(tile), map_of(state, tile)
+    for i in range(high):
+        first = cols if i < rows else 0
+        if first < wide:
+            set_codes(map_, address_of(tile, i, first), (wide - first) * size, code)
+    set_rest(state, tile, high, wide)

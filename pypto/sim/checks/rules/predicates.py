@@ -1,0 +1,60 @@
+"""The rule of comparisons: a byte of a packed predicate depends on the eight elements it is made of."""
+
+# ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
+
+from __future__ import annotations
+
+from typing import Final
+
+from pypto.sim.checks import words as w
+from pypto.sim.checks.rules.origins import used_code
+from pypto.sim.checks.rules.tile import (
+    all_cols,
+    all_rows,
+    part_is_defined,
+    set_code,
+    set_part,
+    set_untouched,
+    span_code,
+    valid_cols,
+    valid_rows,
+)
+from pypto.sim.checks.shadow import is_undefined, stronger
+from pypto.sim.kernels.compilation import kernel_code
+from pypto.sim.native import as_pointer
+
+BITS: Final = 8  # of a predicate's byte
+
+
+@kernel_code
+def _byte(state, args, fact, row, first, last):
+    """Code that columns [first, last) of all sources give to a byte; a comparison makes a number of an infinity."""
+    launch, result = as_pointer(state[w.LAUNCH]), 0
+    for k in range(fact[w.FACT_SOURCES]):
+        position = fact[w.FACT_SOURCE + k]
+        tile = args[position]
+        if row < all_rows(tile) and first < all_cols(tile):
+            code, col = span_code(state, tile, row, first, min(last, all_cols(tile)))
+            if code != 0 and is_undefined(launch, code):
+                result = stronger(launch, result, used_code(state, position, code, row, col, tile))
+    return result
+
+
+@kernel_code
+def follow_compare(state, args, fact):
+    """tcmp, tcmps: predicates over the valid region of the first operand."""
+    target, first = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE]]
+    rows, cols = valid_rows(first), valid_cols(first)
+    width = (cols + BITS - 1) // BITS
+    defined = True
+    for k in range(fact[w.FACT_SOURCES]):
+        tile = args[fact[w.FACT_SOURCE + k]]
+        defined = defined and part_is_defined(state, tile, min(rows, all_rows(tile)), min(cols, all_cols(tile)))
+    if defined:
+        set_part(state, target, rows, width, 0)
+    else:
+        for i in range(rows):
+            for k in range(width):
+                code = _byte(state, args, fact, i, BITS * k, min(BITS * (k + 1), cols))
+                set_code(state, target, i, k, code)
+    set_untouched(state, target, rows, width, w.PADDING)
