@@ -117,8 +117,8 @@ class CoreWatch:
     def together(self, seats: Sequence[Seat]) -> None:
         """The blocks of ``seats``, this one among them, have begun and wait for each other."""
         if self.launch.asked & w.UNDEFINED:
-            for channels in {int(seat.frame.words[op.CHANNELS]) for seat in seats}:
-                self.launch.queues.follow(memory_view(channels, 8 * crosscore.CLUSTER_WORDS).view(np.int64))
+            for address in {int(seat.frame.words[op.CHANNELS]) for seat in seats}:
+                self.launch.queues.follow(memory_view(address, 8 * crosscore.CLUSTER_WORDS).view(np.int64))
         if not self.launch.orders:
             return
         clusters = {block: number for number, block in enumerate(dict.fromkeys(seat.block for seat in seats))}

@@ -283,15 +283,13 @@ def _padding_counts(watch: LaunchWatch, event: Words) -> Finding:
     shape, at = tile_shape(program, what) or (0, 0), int(event[w.OR_ROW])
     data = f"{int(event[w.OR_ROWS])} x {int(event[w.OR_COLS])} of {shape[0]} x {shape[1]} elements are data"
     line, how = ("row" if name.startswith("row") else "column"), int(event[w.OR_VALUE])
-    if how in (w.PADDED_IN_MAXIMUM, w.PADDED_IN_MINIMUM):
-        beyond = "above" if how == w.PADDED_IN_MAXIMUM else "below"
-        why = f"takes the padding of {line} {at} of '{what}': {data}, and what fills up the rest (fillpad) lies {beyond}"
-        repair = f"pl.fillpad(..., pad_value=pl.PadValue.{'min' if how == w.PADDED_IN_MAXIMUM else 'max'})"
-    else:
-        neutral = 0 if how == w.PADDED_IN_SUM else 1
-        why = f"counts the padding of {line} {at} of '{what}': {data}, and what fills up the rest is not {neutral}"
-        repair = f"what fills up the tile must be {neutral} here, or narrow it with pl.set_validshape before it is reduced"
-    message, repair = f"'{name}' in '{task}' {why}", f"fill with the neutral value: {repair}"
+    neutral = {w.PADDED_IN_MAXIMUM: "pl.PadValue.min", w.PADDED_IN_MINIMUM: "pl.PadValue.max", w.PADDED_IN_SUM: "0"}
+    wanted = neutral.get(how, "1")
+    message = (
+        f"'{name}' in '{task}' counts the padding of {line} {at} of '{what}': {data}, and what fills up the rest "
+        f"(fillpad) changes the result: it is not the neutral {wanted.removeprefix('pl.')}"
+    )
+    repair = f"fill with the neutral value, pl.fillpad(..., pad_value={wanted}), or reduce only what is valid"
     return Finding("out-of-valid", message, what, (task,), (place,), None, (), repair)
 
 

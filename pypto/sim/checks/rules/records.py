@@ -60,7 +60,9 @@ def follow_columns(state, args, fact):
         for i in range(rows):
             for j in range(cols):
                 col = first + distance * j
-                set_code(state, target, i, j, used_code(state, position, code_at(state, source, i, col), i, col, source))
+                set_code(
+                    state, target, i, j, used_code(state, position, code_at(state, source, i, col), i, col, source)
+                )
     set_untouched(state, target, rows, cols, _missing(state, fact, source))
 
 
