@@ -27,7 +27,7 @@ def kernel(
         pl.store({stored}, [0, 0], y)
     return y
 """
-RESERVED = 'pl.create_tile([16, 32], dtype=pl.FP32, target_memory=pl.Mem.Vec)'
+RESERVED = "pl.create_tile([16, 32], dtype=pl.FP32, target_memory=pl.Mem.Vec)"
 OPERANDS = {
     "loaded": "pl.load(x, [0, 0], [16, 32])",
     "unwritten": RESERVED,
