@@ -150,11 +150,15 @@ class Symbol(Expr):
 
 @dataclass(frozen=True)
 class Var(Expr):
-    """A named value of the function."""
+    """A named value of the function.
+
+    ``author`` is the name that the source text gives the value, where the compiler had to choose another one.
+    """
 
     name: str
     type: Type
     span: Span = field(default=UNKNOWN_SPAN, compare=False, repr=False)
+    author: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -391,6 +395,8 @@ class Param:
     direction: ParamDirection = ParamDirection.In
     value: Any = field(default=None, compare=False)
     """Number a scalar parameter was specialised to; the parameter itself stays in the signature."""
+    author: str = field(default="", compare=False, repr=False)
+    """Name the source text gives it, where the compiler had to choose another one."""
 
 
 LANE_REGION_CHECKED = "split_aiv_region_validated"

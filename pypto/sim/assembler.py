@@ -314,6 +314,7 @@ def assemble(unit: Unit, text: str = "", file: str = "<text>") -> TileProgram:
         calls=tuple(emitter.calls),
         clears=not writes_before_reads(unit),
         names={emitter.offsets[name]: name for name in symbols},
+        authors=dict(unit.names),
     )
 
 

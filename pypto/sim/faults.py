@@ -114,12 +114,12 @@ class _Fault:
             subject = 1 if mnemonic == "sload" else 0
             act = "read" if mnemonic == "sload" else "write"
             index, extent, axis = self.detail
-            return f"{act} of '{self._name(subject)}' at index {index} is outside its extent {extent} (axis {axis})"
+            return f"{act} of '{self._called(subject)}' at index {index} is outside its extent {extent} (axis {axis})"
         if mnemonic == "view":
             return self._window("view", 1, self._list_values(2), self._list_values(3))
         if mnemonic in ("notify", "signal_wait", "signal_defer"):
             index, extent, axis = self.detail
-            return f"signal cell of '{self._name(0)}' at index {index} is outside its extent {extent} (axis {axis})"
+            return f"signal cell of '{self._called(0)}' at index {index} is outside its extent {extent} (axis {axis})"
         acts = {
             "tload": "load",
             "tstore": "store",
@@ -135,7 +135,7 @@ class _Fault:
             return self._window(acts.get(mnemonic, mnemonic), operands["tensor"], offsets, extents)
         position, index, limit = (int(word) for word in self.frame[self.op.ARGUMENTS : self.op.ARGUMENTS + 3])
         if "index" in operands and limit > 0:
-            name = self._name(operands["index"])
+            name = self._called(operands["index"])
             return f"'{mnemonic}' finds index {index} in element {position} of '{name}'; legal are 0..{limit - 1}"
         if "row" in operands:
             row, col = (self._value(self._operand(operands[name]) or 0) for name in ("row", "col"))
@@ -153,7 +153,8 @@ class _Fault:
         name, unit = self._name(operands["index"]), "elements" if by_element else "rows"
         found = next((index for index in self._indices(name) if index >= limit), limit)
         return (
-            f"index {found} from '{name}' is outside the {limit} {unit} of '{self._name(operands['tensor'])}'; "
+            f"index {found} from '{self._shown(name)}' is outside the {limit} {unit} of "
+            f"'{self._called(operands['tensor'])}'; "
             f"legal are 0..{limit - 1}"
         )
 
@@ -193,11 +194,11 @@ class _Fault:
 
     def _array_message(self) -> str:
         mnemonic = getattr(self.statement, "mnemonic", "")
-        name = self._name(1 if mnemonic == "aget" else 0) if mnemonic in ("aget", "aset") else ""
+        name = self._called(1 if mnemonic == "aget" else 0) if mnemonic in ("aget", "aset") else ""
         return f"index {self.detail[0]} of array '{name}' is outside its {self.detail[1]} elements"
 
     def _valid_message(self) -> str:
-        name = self._name(0) if getattr(self.statement, "mnemonic", "") == "setvalid" else ""
+        name = self._called(0) if getattr(self.statement, "mnemonic", "") == "setvalid" else ""
         axis = "rows" if self.detail[2] == 0 else "columns"
         return f"valid {axis} {self.detail[0]} of tile '{name}' are outside 0..{self.detail[1]}"
 
@@ -208,7 +209,7 @@ class _Fault:
         rank = int(self.frame[descriptor + self.layout.TENSOR_RANK])
         old = [int(extent) for extent in self.frame[descriptor + self.layout.TENSOR_EXTENTS :][:rank]]
         return (
-            f"'{self._name(1)}' of shape {old} cannot be viewed as {self._list_values(2)}: the element counts differ, "
+            f"'{self._called(1)}' of shape {old} cannot be viewed as {self._list_values(2)}: the element counts differ, "
             "or the source is a window whose rows are not adjacent"
         )
 
@@ -221,14 +222,19 @@ class _Fault:
     def _name(self, index: int) -> str:
         return getattr(self._operand(index), "name", "?")
 
+    def _called(self, index: int) -> str:
+        """Operand ``index`` as its author calls it."""
+        return self._shown(self._name(index))
+
     def _shown(self, name: str) -> str:
-        """A tensor as its author calls it: the copy of a window on a peer has the name of the window."""
+        """A register as its author calls it: the copy of a window on a peer has the name of the window."""
         for statement in self.program.statements:
             if isinstance(statement, Instruction) and statement.mnemonic == "peerview":
                 view, window = statement.operands[:2]
                 if getattr(view, "name", "") == name:
-                    return getattr(window, "name", name)
-        return name
+                    name = getattr(window, "name", name)
+                    break
+        return self.program.author(name)
 
     def _value(self, operand: Operand) -> int:
         if isinstance(operand, int):
@@ -255,7 +261,7 @@ class _Fault:
             name: str = getattr(operand, "name", "")
             if isinstance(self.program.symbols.get(name), Tile):
                 words = self.frame[self.program.offsets[name] :]
-                shown.append(f"'{name}' is {words[layout.TILE_ROWS]} x {words[layout.TILE_COLS]}")
+                shown.append(f"'{self.program.author(name)}' is {words[layout.TILE_ROWS]} x {words[layout.TILE_COLS]}")
         return ", ".join(shown)
 
 

@@ -192,7 +192,7 @@ class Launch:
         if request.initial is not None:
             fill(address, size, dtype, request.initial)
         if self.watch is not None:
-            name = self.orchestration.names.get(request.target, "?")
+            name = self.orchestration.author(self.orchestration.names.get(request.target, "?"))
             self.watch.allocated(number, name, shape, dtype, address, size, defined=request.initial is not None)
         self.recorder.events.append((ALLOC, size, min(len(self._scopes), _RINGS - 1), number))
 
@@ -293,9 +293,10 @@ class Launch:
         for axis, place in enumerate(predicate.indices):
             at, extent = int(words[place]), int(words[tensor + layout.TENSOR_EXTENTS + axis])
             if not 0 <= at < extent:
+                name = self.orchestration.author(self.orchestration.names.get(tensor, "?"))
                 raise OutOfBoundsError(
-                    f"the predicate reads '{self.orchestration.names.get(tensor, '?')}' at index {at}, outside its "
-                    f"extent {extent} (axis {axis})\nin {self.orchestration.name}{where(self.orchestration, index)}"
+                    f"the predicate reads '{name}' at index {at}, outside its extent {extent} (axis {axis})\n"
+                    f"in {self.orchestration.name}{where(self.orchestration, index)}"
                 )
             offset += at * int(words[tensor + layout.TENSOR_STRIDES + axis])
         dtype = DataType.from_code(int(words[tensor + layout.TENSOR_DTYPE]))

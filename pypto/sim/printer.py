@@ -45,6 +45,8 @@ def _unit_lines(unit: Unit) -> Iterator[str]:
     yield f"kernel @{unit.name} {unit.core} {{" if unit.core else f"orchestration @{unit.name} {{"
     for index, path in unit.files.items():
         yield f'  file {index} "{path}"'
+    for register, name in unit.names.items():
+        yield f'  name %{register} "{name}"'
     for declaration in (*unit.parameters, *unit.tiles, *unit.tensors, *unit.arrays):
         yield "  " + _declaration(declaration)
     yield from _block(unit.body, "  ")

@@ -193,6 +193,8 @@ class Unit:
     tensors: tuple[TensorRegister, ...] = ()
     arrays: tuple[Array, ...] = ()
     body: tuple[Statement, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Register -> name of the value in the source text, where the two differ."""
 
 
 @dataclass(frozen=True)

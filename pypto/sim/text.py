@@ -244,6 +244,7 @@ class _Body:
     tensors: list[TensorRegister] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
+    names: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> Unit:
         self.reader.expect("{", f"to open @{self.name}")
@@ -257,6 +258,7 @@ class _Body:
             tuple(self.tensors),
             tuple(self.arrays),
             statements,
+            self.names,
         )
 
     # declarations
@@ -272,6 +274,10 @@ class _Body:
     def _file(self) -> None:
         index = self.reader.integer("the number of the source file")
         self.files[index] = self.reader.expect_kind("string", "the path in double quotes").text[1:-1]
+
+    def _source_name(self) -> None:
+        register = self.reader.expect_kind("register", "the register whose name in the source follows").text[1:]
+        self.names[register] = self.reader.expect_kind("string", "the name in double quotes").text[1:-1]
 
     def _parameter(self) -> None:
         name, position = self._declared_name()
@@ -524,6 +530,7 @@ def _unknown_dtype(name: str) -> str:
 
 _DECLARATIONS: dict[str, Callable[[_Body], None]] = {
     "file": _Body._file,
+    "name": _Body._source_name,
     "param": _Body._parameter,
     "tile": _Body._tile,
     "tensor": _Body._tensor,

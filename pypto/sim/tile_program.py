@@ -150,6 +150,11 @@ class TileProgram:
     reads_memory: bool = False  # reads scalars from tensors or tiles
     clears: bool = True  # a tile may be read before all of it is written
     names: dict[int, str] = field(default_factory=dict)  # descriptor offset -> register name
+    authors: dict[str, str] = field(default_factory=dict)  # register -> its name in the source, where the two differ
+
+    def author(self, register: str) -> str:
+        """What the source text calls the value in ``register``."""
+        return self.authors.get(register, register)
 
     def place(self, index: int) -> Place | None:
         """Source place of the instruction with index ``index``."""

@@ -105,6 +105,7 @@ def separate(kernel: Kernel, slots: int = 0) -> list[Kernel]:
             list(kernel.tiles),
             dict(kernel.tensors),
             dict(kernel.arrays),
+            names=kernel.names,
         )
         part.body = without_dead_scalars(list(_kept(body, core)))
         members.append(part)

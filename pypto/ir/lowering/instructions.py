@@ -185,3 +185,5 @@ class Kernel:
     tensors: dict[str, tuple[int, DataType]] = field(default_factory=dict)
     arrays: dict[str, tuple[int, DataType]] = field(default_factory=dict)
     peaks: dict[str, int] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Register -> name of the value in the source text, where the two differ."""

@@ -68,6 +68,8 @@ class KernelLowering(RankLowering):
         self.tuples: dict[str, list[Tile]] = {}
         self.tensors: dict[str, tuple[int, Any]] = {}
         self.arrays: dict[str, tuple[int, Any]] = {}
+        self.names: dict[str, str] = {}
+        self._author = ""  # of the value that is being assigned
         self._names: set[str] = set()
         self._rings: dict[int, int] = {}  # queue id -> declared slots
         self._all: list[Tile] = []
@@ -77,6 +79,8 @@ class KernelLowering(RankLowering):
         """The kernel with virtual tile registers, core not yet decided."""
         body: list[Node] = []
         self.block = body
+        for parameter in self.function.params:
+            self._named(identifier(parameter.name), parameter.author)
         self._statements(self.function.body)
         return Kernel(
             identifier(self.function.name),
@@ -86,6 +90,7 @@ class KernelLowering(RankLowering):
             self._all,
             self.tensors,
             self.arrays,
+            names=self.names,
         )
 
     # --- registers ---
@@ -99,6 +104,11 @@ class KernelLowering(RankLowering):
         self._names.add(name)
         return name
 
+    def _named(self, register: str, author: str) -> None:
+        """``register`` holds the value that the source calls ``author``."""
+        if author and author != register:
+            self.names[register] = author
+
     def new_tile(self, name: str, kind: ir.TileType, **fields: Any) -> Tile:
         """A register for a value of type ``kind``; a static partial valid shape goes into the declaration."""
         rows, cols = flat_shape(kind.shape)
@@ -109,6 +119,7 @@ class KernelLowering(RankLowering):
             tile.valid = (int(valid[0]), int(valid[1]))  # type: ignore[arg-type]
         self._declare(tile, kind)
         self._all.append(tile)
+        self._named(tile.name, self._author)
         return tile
 
     def _declare(self, tile: Tile, kind: ir.TileType) -> None:
@@ -161,7 +172,11 @@ class KernelLowering(RankLowering):
     # --- statements ---
 
     def _on_assign(self, stmt: ir.Assign) -> None:
-        target, value = stmt.target, stmt.value
+        self._author = stmt.target.author
+        self._assign(stmt.target, stmt.value)
+        self._author = ""
+
+    def _assign(self, target: ir.Var, value: ir.Expr) -> None:
         kind = target.type
         if isinstance(kind, ir.TileType):
             self._assign_tile(target, value)
@@ -219,6 +234,7 @@ class KernelLowering(RankLowering):
         kind = target.type
         assert isinstance(kind, ir.TensorType)
         self.tensors[name] = (len(kind.shape), kind.dtype)
+        self._named(name, target.author)
         emit_view(self, TensorRef(name), value)
 
     def _on_evaluate(self, stmt: ir.Evaluate) -> None:
@@ -353,7 +369,10 @@ class KernelLowering(RankLowering):
         if lowered is None:
             raise CompileError(f"{call.op} has no instruction", self.span)
         kinds = call.type.items  # type: ignore[attr-defined]
-        results = [self.new_tile(f"{target.name}_{i}", kind) for i, kind in enumerate(kinds)]
+        results, authors = [], target.author.split(",")
+        for i, kind in enumerate(kinds):
+            self._author = authors[i] if i < len(authors) else ""
+            results.append(self.new_tile(f"{target.name}_{i}", kind))
         operands = [self.operand(o) for o in lowered.operands]
         self._instruction(lowered.instruction, [*results, *operands], dict(lowered.attributes), tuple(results))
         self.tuples[target.name] = results

@@ -24,7 +24,7 @@ from pypto.ir.lowering.instructions import (
 )
 from pypto.ir.lowering.kernel import VIEW_OPS, emit_view, kernel_params
 from pypto.ir.lowering.scalars import ScalarLowering, copy_array, identifier
-from pypto.ir.lowering.text import Text, param_line
+from pypto.ir.lowering.text import Text, name_lines, param_line
 
 SCALAR, INPUT, OUTPUT, OUTPUT_EXISTING, INOUT, NO_DEP = range(6)
 PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -39,6 +39,7 @@ class OrchestrationLowering(ScalarLowering):
         self.functions, self.clusters = functions, clusters
         self.tensors: dict[str, tuple[int, Any]] = {}
         self.arrays: dict[str, tuple[int, Any]] = {}
+        self.names: dict[str, str] = {}  # register -> name in the source, where the two differ
         self._written: list[set[str]] = [set()]  # roots written in each open scope
         self._roots: dict[str, str] = {}
         self._sequential = 0
@@ -68,6 +69,7 @@ class OrchestrationLowering(ScalarLowering):
         text.body(self._prologue + body, "  ")
         head = ["// pypto text 1", f"orchestration @{identifier(self.function.name)} {{"]
         head += [f'  file {number} "{name}"' for name, number in text.files.items()]
+        head += name_lines(self.names)
         head += [f"  {param_line(p)}" for p in kernel_params(self.function)]
         head += [f"  tensor %{n} : {rank} x {dtype.to_string()}" for n, (rank, dtype) in self.tensors.items()]
         head += [f"  array %{n} : {extent} x {dtype.to_string()}" for n, (extent, dtype) in self.arrays.items()]
@@ -145,6 +147,8 @@ class OrchestrationLowering(ScalarLowering):
         name = self._register_name(target.name)
         kind = target.type
         assert isinstance(kind, ir.TensorType)
+        if (target.author or target.name) != name:
+            self.names.setdefault(name, target.author or target.name)
         if target.name in self._rebound or not any(p.name == target.name for p in self.function.params):
             self.tensors.setdefault(name, (len(kind.shape), kind.dtype))
         return TensorRef(name)

@@ -177,7 +177,9 @@ class _Renaming:
         if isinstance(expr, ir.Symbol):
             return self.extents.get(expr.name, expr)
         if isinstance(expr, ir.Var):
-            return self.known.get(expr.name) or replace(expr, name=expr.name + self.suffix)
+            return self.known.get(expr.name) or replace(
+                expr, name=expr.name + self.suffix, author=expr.author or expr.name
+            )
         if isinstance(expr, ir.Call) and expr.op == "pld.tensor.alloc_window_buffer":
             return replace(expr, arguments={**expr.arguments, "name": f"{expr.arguments['name']}{self.suffix}"})
         return expr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pypto.ir.lowering.instructions import (
@@ -108,11 +109,17 @@ def kernel_text(kernel: Kernel) -> str:
     text.body(kernel.body, "  ")
     head = ["// pypto text 1", f"kernel @{kernel.name} {kernel.core} {{"]
     head += [f'  file {number} "{name}"' for name, number in text.files.items()]
+    head += name_lines(kernel.names)
     head += [f"  {param_line(p)}" for p in kernel.params]
     head += [f"  {_tile_line(t, text)}" for t in kernel.tiles]
     head += [f"  tensor %{n} : {rank} x {dtype.to_string()}" for n, (rank, dtype) in kernel.tensors.items()]
     head += [f"  array %{n} : {extent} x {dtype.to_string()}" for n, (extent, dtype) in kernel.arrays.items()]
     return "\n".join([*head, *text.lines, "}", ""])
+
+
+def name_lines(names: Mapping[str, str]) -> list[str]:
+    """What the source text calls the values in registers."""
+    return [f'  name %{register} "{name}"' for register, name in names.items()]
 
 
 def param_line(param: KernelParam) -> str:

@@ -46,7 +46,7 @@ def renaming(variables: dict[str, ir.Var], suffix: str) -> Rewrite:
 
     def change(expr: ir.Expr) -> ir.Expr:
         if isinstance(expr, ir.Var) and expr.name in variables:
-            return replace(expr, name=f"{expr.name}{suffix}")
+            return replace(expr, name=f"{expr.name}{suffix}", author=expr.author or expr.name)
         return expr
 
     return change

@@ -44,7 +44,9 @@ def _member(callee: ir.Function, call: ir.FunctionCall, group: ir.Function) -> i
     mapping: dict[str, ir.Expr] = {}
     for variable in (v for s in statements(callee.body) for v in targets(s)):
         if variable.name in names:
-            mapping[variable.name] = ir.Var(f"{variable.name}_of_{callee.name}", variable.type, variable.span)
+            mapping[variable.name] = replace(
+                variable, name=f"{variable.name}_of_{callee.name}", author=variable.author or variable.name
+            )
     for parameter, value in zip(callee.params, call.args):
         if not isinstance(value, (ir.Var, ir.Const, ir.Symbol)):
             raise CompileError(f"an argument of {callee.name!r} inside a group is a name or a literal", call.span)

@@ -51,6 +51,8 @@ class Outliner:
         self.created: dict[str, ir.Function] = {}
         self._count: dict[str, int] = {}
         self._defined: dict[str, ir.Type] = {p.name: p.type for p in function.params}
+        self._authors = {p.name: p.author for p in function.params}
+        self._authors |= {v.name: v.author for s in statements(function.body) for v in targets(s) if v.author}
 
     def run(self) -> ir.Function:
         body = self._block(self.function.body, live_behind(self.function.body, set()))
@@ -187,9 +189,10 @@ class Outliner:
         renamed: list[ir.Stmt] = []
         for name, kind in created.items():
             holder = f"{name}_out"
-            result = ir.Var(name if name not in captured else self._fresh(f"{name}_next"), kind, scope.span)
+            own = name if name not in captured else self._fresh(f"{name}_next")
+            result = ir.Var(own, kind, scope.span, self._author(name))
             written.append(len(params))
-            params.append(ir.Param(holder, kind, ParamDirection.Out))
+            params.append(ir.Param(holder, kind, ParamDirection.Out, author=self._author(name)))
             args.append(result)
             before.append(ir.Assign(result, _create(kind, scope), scope.span))
             tail.append(
@@ -226,6 +229,10 @@ class Outliner:
         results = [self._defined_var(args[i]) for i in written]
         aliases = self._aliases(assigned, accesses, captured, after, scope)
         return [*before, *self._bound(call, results, scope), *renamed, *aliases]
+
+    def _author(self, name: str) -> str:
+        """What the source calls the variable ``name``."""
+        return self._authors.get(name) or name
 
     def _fresh(self, base: str) -> str:
         number, name = 0, base
@@ -326,7 +333,7 @@ class Outliner:
             direction = ParamDirection.In
             if isinstance(kind, ir.TensorType) and name in accesses.writes:
                 direction = ParamDirection.InOut if name in accesses.reads else ParamDirection.Out
-            params.append(ir.Param(name, kind, direction))
+            params.append(ir.Param(name, kind, direction, author=self._author(name)))
             args.append(ir.Symbol(name, scope.span) if is_symbol else ir.Var(name, kind, scope.span))
         return params, args
 

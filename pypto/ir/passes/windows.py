@@ -337,7 +337,8 @@ class _Caller:
             offset = tuple(rewrite(o.expression(), given) for o in window.offset)
             shape = tuple(rewrite(e, given) if isinstance(e, ir.Expr) else ir.index(e) for e in window.shape)
             view = operations.build("tensor", "slice", [args[position], shape, offset], {}, stmt.span)
-            variable = ir.Var(self._name(args[position]), view.type, stmt.span)
+            author = getattr(args[position], "name", "")
+            variable = ir.Var(self._name(args[position]), view.type, stmt.span, author)
             views.append(ir.Assign(variable, view, stmt.span))
             windows[position] = args[position]
             args[position] = variable

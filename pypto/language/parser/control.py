@@ -173,7 +173,7 @@ class Control(Statements):
     def _open_carry(self, inner: list[str], initial: list[ir.Expr] | None, node: ast.stmt) -> Carry:
         carry = Carry("loop")
         for name, value in zip(inner, initial or []):
-            variable = ir.Var(self.names.fresh(name), value.type, self.span(node))
+            variable = ir.Var(self.names.fresh(name), value.type, self.span(node), name)
             self.emit(ir.Assign(variable, value, self.span(node)))
             root = self.root_of(value)
             if root:
@@ -220,10 +220,11 @@ class Control(Statements):
         held = (
             values
             if len(values) == 1
-            else [self._held(v, f"{c.name}_next", node) for v, c in zip(values, carry.variables)]
+            else [self._held(v, c.author or c.name, node) for v, c in zip(values, carry.variables)]
         )
         for variable, value in zip(carry.variables, held):
-            self.emit(ir.Assign(ir.Var(variable.name, value.type, self.span(node)), value, self.span(node)))
+            target = ir.Var(variable.name, value.type, self.span(node), variable.author)
+            self.emit(ir.Assign(target, value, self.span(node)))
             root = self.root_of(value)
             if root and root != variable.name:
                 self.roots[variable.name] = root

@@ -154,7 +154,7 @@ class FunctionParser(RankCalls):
         if isinstance(value, ir.Var):
             self.names.shadow(name, value)
             return
-        holder = ir.Var(self.names.fresh(f"{name}_inline"), value.type, value.span)
+        holder = ir.Var(self.names.fresh(f"{name}_inline"), value.type, value.span, name)
         self.names.shadow(name, holder)
         if isinstance(value, ir.TupleExpr):
             self.tuples[holder.name] = value
@@ -166,7 +166,7 @@ class FunctionParser(RankCalls):
         """``value`` as a variable that the body may rebind without touching the caller's."""
         if isinstance(value, (ir.TupleExpr, ir.Const)):
             return value
-        variable = ir.Var(self.names.fresh(f"{name}_inline"), value.type, self.span(node))
+        variable = ir.Var(self.names.fresh(f"{name}_inline"), value.type, self.span(node), name)
         self.emit(ir.Assign(variable, value, self.span(node)))
         root = self.root_of(value)
         if root:

@@ -152,7 +152,7 @@ class Statements(Calls):
         span = self.span(node)
         if not isinstance(value, ir.TupleExpr):
             kinds = value.type.items  # type: ignore[attr-defined]
-            variables = tuple(ir.Var(self.names.fresh(f"{name}_{i}"), kind, span) for i, kind in enumerate(kinds))
+            variables = tuple(self._element(name, i, kind, node) for i, kind in enumerate(kinds))
             self.emit(ir.TupleAssign(variables, value, span))
             self._track_tuple_roots(variables, value)
             return ir.TupleExpr(variables, span)
@@ -161,7 +161,7 @@ class Statements(Calls):
             if isinstance(item.type, ir.TupleType):
                 items.append(self._element_variables(f"{name}_{position}", item, node))
                 continue
-            variable = ir.Var(self.names.fresh(f"{name}_{position}"), item.type, span)
+            variable = self._element(name, position, item.type, node)
             self.emit(ir.Assign(variable, item, span))
             root = self.root_of(item)
             if root:
@@ -170,6 +170,10 @@ class Statements(Calls):
                 self.specialised[variable.name] = item.value
             items.append(item if isinstance(item, ir.Const) else variable)
         return ir.TupleExpr(tuple(items), span)
+
+    def _element(self, name: str, position: int, kind: ir.Type, node: ast.stmt) -> ir.Var:
+        """A variable for element ``position`` of the tuple ``name``."""
+        return ir.Var(self.names.fresh(f"{name}_{position}"), kind, self.span(node), f"{name}[{position}]")
 
     def _expr_Name(self, node: ast.Name) -> ir.Expr:
         value = super()._expr_Name(node)
@@ -198,7 +202,7 @@ class Statements(Calls):
             fail(f"{len(names)} targets for {len(value.type.items)} values", node)
         if isinstance(value, ir.TupleExpr):
             held = (
-                [self._held(item, f"{name}_next", node) for name, item in zip(names, value.items)]
+                [self._held(item, name, node) for name, item in zip(names, value.items)]
                 if len(names) > 1
                 else list(value.items)
             )
@@ -210,10 +214,10 @@ class Statements(Calls):
         self._track_tuple_roots(variables, value)
 
     def _held(self, item: ir.Expr, name: str, node: ast.stmt) -> ir.Expr:
-        """``item`` kept in a variable so that a simultaneous assignment reads old values."""
+        """``item``, about to become ``name``, kept in a variable: a simultaneous assignment reads old values."""
         if isinstance(item, (ir.Const, ir.Symbol)):
             return item
-        variable = ir.Var(self.names.fresh(name), item.type, self.span(node))
+        variable = ir.Var(self.names.fresh(f"{name}_next"), item.type, self.span(node), name)
         self.emit(ir.Assign(variable, item, self.span(node)))
         root = self.root_of(item)
         if root:
@@ -329,7 +333,7 @@ class Statements(Calls):
         existing = self.names.lookup(name)
         if existing is None:
             internal = next((s[name] for s in reversed(self.siblings) if name in s), None) or self.names.fresh(name)
-            variable = ir.Var(internal, kind, self.span(node))
+            variable = ir.Var(internal, kind, self.span(node), name)
             self.names.shadow(name, variable)
             return variable
         if self.options.strict_ssa and self.names.depth_of(name) == 0:
@@ -342,9 +346,9 @@ class Statements(Calls):
                     node,
                     "pick another name for the new value",
                 )
-            variable = ir.Var(self.names.fresh(name), kind, self.span(node))
+            variable = ir.Var(self.names.fresh(name), kind, self.span(node), name)
         else:
-            variable = ir.Var(existing.name, kind, self.span(node))
+            variable = ir.Var(existing.name, kind, self.span(node), name)
         self.specialised.pop(existing.name, None)
         self.names.bind(name, variable)
         return variable

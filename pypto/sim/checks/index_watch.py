@@ -9,7 +9,7 @@ from pypto.ir.instructions import INSTRUCTIONS
 from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.checks.findings import Finding
-from pypto.sim.checks.places import location, operation
+from pypto.sim.checks.places import cell, location, operation
 from pypto.sim.syntax import Instruction
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def _operand(statement: Instruction, name: str) -> str:
     return getattr(statement.operands[INSTRUCTIONS[statement.mnemonic].index[name]], "name", "?")
 
 
-def outside_finding(program: TileProgram, number: int, task: str, what: str, index: OutsideIndex) -> Finding:
-    """Instruction ``number`` of ``program`` takes ``index`` from the tile ``what`` and reads zero."""
-    name = operation(program, number)
+def outside_finding(program: TileProgram, number: int, task: str, register: str, index: OutsideIndex) -> Finding:
+    """Instruction ``number`` of ``program`` takes ``index`` from the tile in ``register`` and reads zero."""
+    name, what = operation(program, number), program.author(register)
     message = (
         f"'{name}' in '{task}' takes index {index.value} from '{what}' at [{index.row}, {index.col}]: it is outside "
         f"its extent {index.limit}, legal are 0..{index.limit - 1}"
@@ -97,5 +97,6 @@ def outside_finding(program: TileProgram, number: int, task: str, what: str, ind
     bound = "pl.maximum(index, 0)" if index.value < 0 else f"pl.minimum(index, {index.limit - 1})"
     repair = f"bring the index into bounds first, as with {bound}"
     return Finding(
-        "bounds", message, what, (task,), (location(program, number, f"'{name}' in '{task}'"),), None, (), repair
-    )
+        "bounds", message, what, (task,), (location(program, number, f"'{name}' in '{task}'"),),
+        *cell(program, register, index.row, index.col), repair,
+    )  # fmt: skip

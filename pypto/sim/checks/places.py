@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pypto.ir.dtype import DataType
 from pypto.ir.instructions import INSTRUCTIONS
+from pypto.sim.checks import words as w
 from pypto.sim.checks.facts import argument_positions, root_names
 from pypto.sim.checks.findings import Location
 from pypto.sim.recording import Words
-from pypto.sim.syntax import Instruction, Register, Tile
+from pypto.sim.syntax import Array, Instruction, Register, Tile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,14 +53,46 @@ def operand_at(program: TileProgram, index: int, position: int) -> str:
     return operand.name if isinstance(operand, Register) else "?"
 
 
+def result_register(program: TileProgram, index: int) -> str:
+    """Register of the first result of an instruction."""
+    statement = program.statements[index]
+    operand = statement.operands[0] if isinstance(statement, Instruction) and statement.operands else None
+    return operand.name if isinstance(operand, Register) else ""
+
+
+Ranges = tuple[tuple[int, int], ...]
+Span = tuple[int, int]
+
+
+def cells(
+    program: TileProgram, register: str, rows: Span, cols: Span | None = None
+) -> tuple[Span | None, Ranges]:
+    """(bytes from the start of the tile, index ranges) of a box of a tile register; of array elements ``rows``."""
+    symbol = program.symbols.get(register)
+    if isinstance(symbol, Array):
+        size = DataType.from_string(symbol.dtype).get_byte()
+        return (rows[0] * size, rows[1] * size), (rows,)
+    ranges = (rows,) if cols is None else (rows, cols)
+    if not isinstance(symbol, Tile) or cols is None:
+        return None, ranges
+    pitch, bits = symbol.stride or symbol.cols, DataType.from_string(symbol.dtype).get_bit()
+    first, last = rows[0] * pitch + cols[0], (rows[1] - 1) * pitch + cols[1]
+    return (first * bits // 8, -(-last * bits // 8)), ranges
+
+
+def cell(program: TileProgram, register: str, row: int, col: int) -> tuple[Span | None, Ranges]:
+    """(bytes, index ranges) of one element of a tile."""
+    return cells(program, register, (row, row + 1), (col, col + 1))
+
+
 def tile_shape(program: TileProgram, name: str) -> tuple[int, int] | None:
     """Rows and columns of a tile register."""
     tile = program.symbols.get(name)
     return (tile.rows, tile.cols) if isinstance(tile, Tile) else None
 
 
-def tensor_operand(program: TileProgram, index: int) -> str:
-    """Parameter or tensor that the memory access of an instruction goes through."""
+def element_register(program: TileProgram, index: int) -> str:
+    """Register that a scalar read or write, or the memory access of an instruction, goes through."""
     statement = program.statements[index]
     if not isinstance(statement, Instruction):
         return "?"
@@ -67,8 +101,13 @@ def tensor_operand(program: TileProgram, index: int) -> str:
         tensors = [i for i, operand in enumerate(row.operands) if operand.kind == "tensor"]
         at = tensors[0] if tensors else 0
     operand = statement.operands[at] if at < len(statement.operands) else None
-    name = operand.name if isinstance(operand, Register) else "?"
-    return root_names(program).get(name, name)
+    return operand.name if isinstance(operand, Register) else "?"
+
+
+def tensor_operand(program: TileProgram, index: int) -> str:
+    """Parameter or tensor that the memory access of an instruction goes through."""
+    name = element_register(program, index)
+    return program.author(root_names(program).get(name, name))
 
 
 def memory_at(memories: Sequence[Memory], offset: int) -> Memory:
@@ -100,6 +139,16 @@ def ranges_text(memory: Memory, ranges: tuple[tuple[int, int], ...]) -> str:
     if len(memory.shape) == 2 and len(ranges) == 2:
         return f"rows {ranges[0][0]}..{ranges[0][1]}, columns {ranges[1][0]}..{ranges[1][1]}"
     return "[" + ", ".join(f"{low}..{high}" for low, high in ranges) + "]"
+
+
+def noted_runs(words: Words) -> Words:
+    """Byte ranges of the allocation that an origin or event is about, ``int64[n, 2]``: its box, row by row."""
+    pitch, low, high = (int(words[at]) for at in (w.OR_PITCH, w.OR_LOW, w.OR_HIGH))
+    rows = np.arange(int(words[w.OR_ROW]), int(words[w.OR_ROWS]), dtype=np.int64) * pitch
+    if not len(rows) or int(words[w.OR_COLS]) > pitch:
+        return np.array([[low, high]], np.int64)
+    runs = np.stack((rows + int(words[w.OR_COL]), rows + int(words[w.OR_COLS])), 1)
+    return np.clip(runs, low, high)
 
 
 def byte_runs(mask: np.ndarray) -> Words:

@@ -14,13 +14,17 @@ from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.index_watch import OutsideIndex, outside_finding
 from pypto.sim.checks.places import (
     byte_runs,
+    cell,
+    cells,
+    element_register,
     index_ranges,
     location,
     memory_at,
+    noted_runs,
     operand_at,
     operation,
     ranges_text,
-    tensor_operand,
+    result_register,
     tile_shape,
 )
 from pypto.sim.recording import Words
@@ -51,12 +55,15 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
                     yield from _host_tensor(watch, number, memory, shadow.read(at, at + memory.size))
     for allocation, low, node in watch.undefined_predicates:
         memory, task = memory_at(watch.memories[allocation], low), watch.nodes[node]
+        low -= memory.address - min(m.address for m in watch.memories[allocation])
         place = location(watch.orchestration, task.site, f"'{task.name}' is submitted")
         message = (
             f"the predicate of '{task.name}' is taken from byte {low} of '{memory.name}', which nobody has written"
         )
+        span = low, low + memory.bits // 8
+        ranges = index_ranges(memory, np.array([span], np.int64))
         yield Finding(
-            "uninit", message, memory.name, (task.name,), (place,), (low, low + memory.bits // 8), (),
+            "uninit", message, memory.name, (task.name,), (place,), span, ranges,
             f"write '{memory.name}' before the task, and name its writer in deps=[...]",
         )  # fmt: skip
 
@@ -115,24 +122,25 @@ def _site(watch: LaunchWatch, origin: Words) -> tuple[TileProgram, int, str, Loc
 
 def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     program, index, task, place = _site(watch, origin)
-    name, what = operation(program, index), operand_at(program, index, int(origin[w.OR_OPERAND]))
+    name, register = operation(program, index), operand_at(program, index, int(origin[w.OR_OPERAND]))
+    what = program.author(register)
     if int(origin[w.OR_HIGH]) > 0:
         return _read_unwritten(watch, origin, reached)
     row, col = int(origin[w.OR_ROW]), int(origin[w.OR_COL])
-    element, cell = f"[{row}, {col}]", ((row, row + 1), (col, col + 1))
+    element, (span, ranges) = f"[{row}, {col}]", cell(program, register, row, col)
     if int(origin[w.OR_KIND]) == w.FROM_UNWRITTEN:
         message = (
             f"'{name}' in '{task}' uses {element} of '{what}', which was never written; the result reaches {reached}"
         )
-        return Finding("uninit", message, what, (task,), (place,), None, cell, _start_value(program, what))
-    shape = tile_shape(program, what) or (0, 0)
+        return Finding("uninit", message, what, (task,), (place,), span, ranges, _start_value(program, register))
+    shape = tile_shape(program, register) or (0, 0)
     valid = f"{int(origin[w.OR_ROWS])} x {int(origin[w.OR_COLS])}"
     message = (
         f"'{name}' in '{task}' uses {element} of '{what}', outside the part that holds data: {valid} of "
         f"{shape[0]} x {shape[1]} elements are valid; the result reaches {reached}"
     )
     repair = "fill the rest first with pl.fillpad(..., pad_value=...), or narrow the result with pl.set_validshape"
-    return Finding("out-of-valid", message, what, (task,), (place,), None, cell, repair)
+    return Finding("out-of-valid", message, what, (task,), (place,), span, ranges, repair)
 
 
 _DIVISOR: Final = "keep the divisor away from zero, as with pl.maximum(divisor, 1e-6), or leave empty rows out"
@@ -151,10 +159,10 @@ def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     program, index, task, place = _site(watch, origin)
     memories = watch.memories[int(origin[w.OR_ALLOCATION])]
     of = memory_at(memories, int(origin[w.OR_LOW]))
-    shift, size = of.address - min(m.address for m in memories), max(of.bits // 8, 1)
-    low = int(origin[w.OR_LOW]) - shift
-    span = low, max(int(origin[w.OR_HIGH]) - shift - 1 + size, low + size)
-    ranges = index_ranges(of, _still_unwritten(watch, origin, shift, span))
+    shift = of.address - min(m.address for m in memories)
+    runs = _still_unwritten(watch, origin, noted_runs(origin)) - shift
+    low, span = int(runs[0, 0]), (int(runs[0, 0]), int(runs[-1, 1]))
+    ranges = index_ranges(of, runs)
     message = (
         f"'{operation(program, index)}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written "
         f"({ranges_text(of, ranges)}); they reach {reached}"
@@ -162,14 +170,18 @@ def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     return Finding("uninit", message, of.name, (task,), (place,), span, ranges, _first_write(of))
 
 
-def _still_unwritten(watch: LaunchWatch, origin: Words, shift: int, span: tuple[int, int]) -> Words:
-    """Byte runs of ``span`` that nobody had written by the end of the launch; all of it when all were written since."""
+def _still_unwritten(watch: LaunchWatch, origin: Words, runs: Words) -> Words:
+    """The part of byte ``runs`` that nobody had written by the end of the launch; all when all were written since."""
     shadow = watch.shadows[int(origin[w.OR_ALLOCATION])]
-    if shadow is not None:
-        runs = byte_runs(shadow.read(span[0] + shift, span[1] + shift) == w.UNWRITTEN)
-        if len(runs):
-            return runs + span[0]
-    return np.array([span], np.int64)
+    if shadow is None:
+        return runs
+    low, high = int(runs[0, 0]), int(runs[-1, 1])
+    unwritten = shadow.read(low, high) == w.UNWRITTEN
+    noted = np.zeros(high - low, bool)
+    for start, end in runs.tolist():
+        noted[start - low : end - low] = True
+    left = byte_runs(noted & unwritten)
+    return left + low if len(left) else runs
 
 
 def _first_write(memory: Memory) -> str:
@@ -225,14 +237,15 @@ def _overflows(watch: LaunchWatch) -> Iterator[Finding]:
         if int(origin[w.OR_KIND]) == w.OVERFLOWED:
             program, index, task, place = _site(watch, origin)
             name, dtype = operation(program, index), _dtype_of_result(program, index)
-            cell = int(origin[w.OR_ROW]), int(origin[w.OR_COL])
-            what = getattr(program.statements[index].operands[0], "name", "")  # type: ignore[union-attr]
+            row, col, register = int(origin[w.OR_ROW]), int(origin[w.OR_COL]), result_register(program, index)
             message = (
-                f"'{name}' in '{task}' makes infinity at [{cell[0]}, {cell[1]}] from finite values: the largest "
+                f"'{name}' in '{task}' makes infinity at [{row}, {col}] from finite values: the largest "
                 f"{dtype} is {_LARGEST.get(dtype, '?') if dtype is not None else '?'}"
             )
-            ranges = ((cell[0], cell[0] + 1), (cell[1], cell[1] + 1))
-            yield Finding("overflow", message, what, (task,), (place,), None, ranges, _range_repair(name, dtype))
+            yield Finding(
+                "overflow", message, program.author(register), (task,), (place,), *cell(program, register, row, col),
+                _range_repair(name, dtype),
+            )  # fmt: skip
 
 
 def _range_repair(name: str, dtype: DataType | None) -> str:
@@ -258,29 +271,29 @@ def _event(watch: LaunchWatch, event: Words) -> Finding:
 
 def _index_outside(watch: LaunchWatch, event: Words) -> Finding:
     program, index, task, _ = _site(watch, event)
-    what = operand_at(program, index, int(event[w.OR_OPERAND]))
+    register = operand_at(program, index, int(event[w.OR_OPERAND]))
     outside = OutsideIndex(*(int(event[word]) for word in (w.OR_VALUE, w.OR_LIMIT, w.OR_ROW, w.OR_COL)))
-    return outside_finding(program, index, task, what, outside)
+    return outside_finding(program, index, task, register, outside)
 
 
 def _wrapped(watch: LaunchWatch, event: Words) -> Finding:
     program, index, task, place = _site(watch, event)
     name, dtype = operation(program, index), _dtype_of_result(program, index)
-    cell = int(event[w.OR_ROW]), int(event[w.OR_COL])
-    what = getattr(program.statements[index].operands[0], "name", "")  # type: ignore[union-attr]
+    row, col, register = int(event[w.OR_ROW]), int(event[w.OR_COL]), result_register(program, index)
     message = (
-        f"'{name}' in '{task}' wraps around at [{cell[0]}, {cell[1]}]: {int(event[w.OR_VALUE])} does not fit "
+        f"'{name}' in '{task}' wraps around at [{row}, {col}]: {int(event[w.OR_VALUE])} does not fit "
         f"{dtype} and becomes {int(event[w.OR_LIMIT])}"
     )
     repair = "compute in a wider integer or in FP32, or clamp the operands first"
-    ranges = ((cell[0], cell[0] + 1), (cell[1], cell[1] + 1))
-    return Finding("wrap", message, what, (task,), (place,), None, ranges, repair)
+    span, ranges = cell(program, register, row, col)
+    return Finding("wrap", message, program.author(register), (task,), (place,), span, ranges, repair)
 
 
 def _padding_counts(watch: LaunchWatch, event: Words) -> Finding:
     program, index, task, place = _site(watch, event)
-    name, what = operation(program, index), operand_at(program, index, int(event[w.OR_OPERAND]))
-    shape, at = tile_shape(program, what) or (0, 0), int(event[w.OR_ROW])
+    name, register = operation(program, index), operand_at(program, index, int(event[w.OR_OPERAND]))
+    what = program.author(register)
+    shape, at = tile_shape(program, register) or (0, 0), int(event[w.OR_ROW])
     data = f"{int(event[w.OR_ROWS])} x {int(event[w.OR_COLS])} of {shape[0]} x {shape[1]} elements are data"
     line, how = ("row" if name.startswith("row") else "column"), int(event[w.OR_VALUE])
     neutral = {w.PADDED_IN_MAXIMUM: "pl.PadValue.min", w.PADDED_IN_MINIMUM: "pl.PadValue.max", w.PADDED_IN_SUM: "0"}
@@ -290,17 +303,18 @@ def _padding_counts(watch: LaunchWatch, event: Words) -> Finding:
         f"(fillpad) changes the result: it is not the neutral {wanted.removeprefix('pl.')}"
     )
     repair = f"fill with the neutral value, pl.fillpad(..., pad_value={wanted}), or reduce only what is valid"
-    return Finding("out-of-valid", message, what, (task,), (place,), None, (), repair)
+    rows, cols = (at, at + 1), (int(event[w.OR_COLS]), shape[1])
+    if line == "column":
+        rows, cols = (int(event[w.OR_ROWS]), shape[0]), (at, at + 1)
+    return Finding("out-of-valid", message, what, (task,), (place,), *cells(program, register, rows, cols), repair)
 
 
 def _added(watch: LaunchWatch, event: Words) -> Finding:
     _, _, task, place = _site(watch, event)
     memories = watch.memories[int(event[w.OR_ALLOCATION])]
-    low, high = int(event[w.OR_LOW]), int(event[w.OR_HIGH])
-    memory = memory_at(memories, low)
-    shift = memory.address - min(m.address for m in memories)
-    span = low - shift, high - shift
-    ranges = index_ranges(memory, np.array([span], np.int64))
+    memory = memory_at(memories, int(event[w.OR_LOW]))
+    runs = noted_runs(event) - (memory.address - min(m.address for m in memories))
+    span, ranges = (int(runs[0, 0]), int(runs[-1, 1])), index_ranges(memory, runs)
     message = (
         f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"
     )
@@ -329,7 +343,8 @@ def _branched(watch: LaunchWatch, event: Words) -> Finding:
         message = f"'{task}' takes '{memory.name}'[{element}] (bytes {span[0]}..{span[1]}) as a scalar, {why}"
         repair = f"write '{memory.name}' before it is read as a scalar"
         return Finding(kind, message, memory.name, (task,), (place,), span, ranges, repair)
-    what = tensor_operand(program, index)
+    register = element_register(program, index)
+    what = program.author(register)
     message = f"'{task}' takes [{int(event[w.OR_ROW])}, {int(event[w.OR_COL])}] of '{what}' as a scalar, {why}"
-    cell = tuple((int(event[at]), int(event[at]) + 1) for at in (w.OR_ROW, w.OR_COL))
-    return Finding(kind, message, what, (task,), (place,), None, cell, f"write that element of '{what}' first")
+    span, ranges = cell(program, register, int(event[w.OR_ROW]), int(event[w.OR_COL]))
+    return Finding(kind, message, what, (task,), (place,), span, ranges, f"write that element of '{what}' first")

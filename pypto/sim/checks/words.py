@@ -107,6 +107,9 @@ MIXED: Final = 255  # flag of a block whose bytes have several codes
     OR_THROUGH,
 ) = range(16)
 ORIGIN_WORDS: Final = 16
+OR_PITCH: Final = OR_LIMIT
+"""Bytes from row to row of the tensor in memory that an origin or event is about; OR_ROW, OR_COL, OR_ROWS and OR_COLS
+are then the box of its bytes: first row, first byte of a row, and the ends of both."""
 EVENT_CAPACITY: Final = 256
 # kinds of origin
 FROM_UNWRITTEN: Final = 1

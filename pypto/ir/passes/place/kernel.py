@@ -48,12 +48,28 @@ class KernelPlacer(Operations):
         body = _marked_accumulators(self.function.body)
         self._exposed = ExposedNames(body)
         self._block(body)
+        self._name_targets()
         attrs = {k: v for k, v in self.function.attrs.items() if k != "returns"}
         return replace(
             self.function,
             body=self.out,
             attrs={**attrs, "returns": self.function.attrs.get("returns", ()), "placed": True},
         )
+
+    def _name_targets(self) -> None:
+        """Every placed value keeps the name that the source gives it."""
+
+        def named(target: ir.Var) -> ir.Var:
+            if isinstance(target.type, ir.TupleType):
+                names = (self.author_of(f"{target.name}[{i}]") for i in range(len(target.type.items)))
+                return replace(target, author=",".join(names))
+            return replace(target, author=self.author_of(target.name))
+
+        for stmt in statements(self.out):
+            if isinstance(stmt, ir.Assign):
+                stmt.target = named(stmt.target)
+            elif isinstance(stmt, ir.TupleAssign):
+                stmt.targets = tuple(named(target) for target in stmt.targets)
 
     @contextmanager
     def stage(self, number: int, loop: str) -> Iterator[None]:
@@ -81,6 +97,11 @@ class KernelPlacer(Operations):
             return
         if isinstance(value, ir.Expr) and isinstance(value.type, ir.NoneType):
             raise CompileError(f"{target.name!r} is assigned an operation without a value", self.span)
+        base = value.base if isinstance(value, Window) else value
+        if isinstance(base, ir.Var):
+            self.bind_name(base.name, target.name)
+        elif isinstance(base, ir.TupleItem) and isinstance(base.value, ir.Var):
+            self.bind_name(f"{base.value.name}[{base.index}]", target.name)
         self.values[target.name] = value
 
     def _on_tupleassign(self, stmt: ir.TupleAssign) -> None:
@@ -193,6 +214,7 @@ class KernelPlacer(Operations):
                 continue
             kind = self._with_extents(name, tile.type, varying.get(name, set()))
             holder = self.tile_variable(f"{name}_carried", kind)
+            self.bind_name(holder.name, name)
             self._store_carried(holder, tile)
             self.values[name] = holder
             loop.carried[name] = holder
@@ -257,6 +279,7 @@ class KernelPlacer(Operations):
             earlier = {h.name for h, _ in result[:position]}
             if isinstance(tile, ir.Var) and tile.name in earlier:
                 copy = self.tile_variable(f"{tile.name}_before", tile.type)
+                self.derive_name(copy, tile)
                 self.emit(ir.Assign(copy, tile, self.span))
                 result[position] = (holder, copy)
         return result
@@ -330,6 +353,7 @@ class KernelPlacer(Operations):
             body.extend(tail)
         kind = self._with_extents(name, tiles[0].type, _differing_axes(tiles[0].type, tiles[1].type))
         holder = self.tile_variable(f"{name}_joined", kind)
+        self.bind_name(holder.name, name)
         for tile, body in zip(tiles, (then_body, else_body)):
             with self.block() as tail:
                 self._store_carried(holder, tile)

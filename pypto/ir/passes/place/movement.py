@@ -77,13 +77,14 @@ class Movement(PlacementState):
             target_memory=space,
             clamp=clamp,
         )
+        self.derive_name(loaded, window.base)
         return self.reshaped(loaded, shape)
 
     def reshaped(self, tile: ir.Expr, shape: tuple[int, ...]) -> ir.Expr:
         """``tile`` under another shape when it differs."""
         if tile.type.shape == tuple(shape):  # type: ignore[attr-defined]
             return tile
-        return self.emitter.tile("reshape", tile=tile, shape=tuple(shape))
+        return self._derived_tile("reshape", tile, shape=tuple(shape))
 
     # --- stores ---
 
@@ -160,10 +161,16 @@ class Movement(PlacementState):
         if space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias) and here not in (MemorySpace.Mat,):
             tile = self.to_space(tile, MemorySpace.Mat)
         if here != MemorySpace.Acc or space != MemorySpace.Vec or not isinstance(tile, ir.Var):
-            return self.emitter.tile("move", tile=tile, target_memory=space)
+            return self._derived_tile("move", tile, target_memory=space)
         if tile not in self.drained:
-            self.drained[tile] = self.emitter.tile("move", tile=tile, target_memory=space)
+            self.drained[tile] = self._derived_tile("move", tile, target_memory=space)
         return self.drained[tile]
+
+    def _derived_tile(self, op: str, tile: ir.Expr, **arguments: Any) -> ir.Expr:
+        """The value of ``tile`` elsewhere or in another shape."""
+        made = self.emitter.tile(op, tile=tile, **arguments)
+        self.derive_name(made, tile)
+        return made
 
     def on_chip(self, value: Value, space: MemorySpace = MemorySpace.Vec) -> ir.Expr:
         """``value`` as a tile in ``space``."""
@@ -209,6 +216,7 @@ class Movement(PlacementState):
         arguments = {**call.arguments, operand: whole_base}
         target = ir.Var(self.fresh("view"), call.type, self.span)
         self.emit(ir.Assign(target, ir.Call(call.op, arguments, call.type, call.attrs, self.span), self.span))
+        self.derive_name(target, whole_base)
         return whole(target)
 
     def _window_register(self, window: Window) -> ir.Var:
@@ -223,4 +231,5 @@ class Movement(PlacementState):
             "clamp": False,
         }
         self.emit(ir.Assign(target, ir.Call("tensor.slice", arguments, window.type, {}, self.span), self.span))
+        self.derive_name(target, window.base)
         return target

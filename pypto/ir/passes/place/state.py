@@ -41,6 +41,10 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         self.read_later: frozenset[str] = frozenset()  # names whose value may be read after the current statement
         self.span: Span = function.span
         self._assigned_often = _reassigned(function.body)
+        self._sources = {p.name: p.author or p.name for p in function.params}
+        self._sources |= {v.name: v.author or v.name for s in statements(function.body) for v in targets(s)}
+        self._bound: dict[str, str] = {}
+        self._derived: dict[str, str] = {}
 
     def fresh(self, base: str) -> str:
         """A variable name that the kernel does not use yet."""
@@ -97,6 +101,23 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
     def tile_variable(self, base: str, kind: ir.Type) -> ir.Var:
         """A new variable of type ``kind``."""
         return ir.Var(self.fresh(base), kind, self.span)
+
+    # --- names of the source ---
+
+    def bind_name(self, variable: str, name: str) -> None:
+        """The placed ``variable`` (or ``variable[i]`` of a tuple) holds what the body calls ``name``."""
+        self._bound.setdefault(variable, self._sources.get(name, name))
+
+    def derive_name(self, variable: ir.Expr, source: ir.Expr) -> None:
+        """``variable`` is another place of the value in ``source``; a name of its own comes first."""
+        if isinstance(variable, ir.Var) and isinstance(source, ir.Var) and variable != source:
+            author = self.author_of(source.name)
+            if author:
+                self._derived.setdefault(variable.name, author)
+
+    def author_of(self, name: str) -> str:
+        """What the source calls the placed variable ``name``; nothing for an intermediate value."""
+        return self._bound.get(name) or self._sources.get(name) or self._derived.get(name, "")
 
     def describe(self, value: Value) -> str:
         from pypto.ir.printer import print_type

@@ -26,18 +26,34 @@ def is_followed(allocation_address):
 
 
 @kernel_code
-def _taken(state, fact, code, allocation, address, tensor):
+def _taken(state, fact, code, allocation, address, size, tensor):
     """Code that a loaded element keeps; what nobody has written is named here, where its tensor is known."""
     if code != w.UNWRITTEN:
         return code
     result = name_origin(state, w.FROM_UNWRITTEN, fact[w.FACT_TENSOR], 0, 0, 0)
     origin = as_pointer(as_pointer(state[w.LAUNCH])[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (result - w.FIRST_ORIGIN))
-    base = load_word(allocation + 8 * w.GM_BASE)
-    if origin[w.OR_HIGH] == 0:
-        origin[w.OR_ALLOCATION] = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
-        origin[w.OR_LOW] = address - base
-    origin[w.OR_HIGH] = max(origin[w.OR_HIGH], address - base + 1)
+    note_bytes(origin, tensor, address - load_word(allocation + 8 * w.GM_BASE), size)
     return result
+
+
+@kernel_code
+def note_bytes(origin, tensor, at, size):
+    """Widen what ``origin`` (or an event) says about memory by ``size`` bytes from ``at`` on of the allocation."""
+    number = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
+    last = load_word(tensor + 8 * layout.TENSOR_RANK) - 1
+    if origin[w.OR_HIGH] == 0:
+        pitch = load_word(tensor + 8 * (layout.TENSOR_STRIDES + last))
+        if last > 0:
+            pitch = max(pitch, load_word(tensor + 8 * (layout.TENSOR_STRIDES + last - 1)))
+        origin[w.OR_PITCH] = max(pitch * size, 1) if last > 0 else 1 << 62
+        origin[w.OR_ALLOCATION], origin[w.OR_LOW] = number, at
+        origin[w.OR_ROW], origin[w.OR_COL] = at // origin[w.OR_PITCH], at % origin[w.OR_PITCH]
+    if origin[w.OR_ALLOCATION] != number:
+        return  # another tensor in the same parameter: the first one is shown
+    row, col = at // origin[w.OR_PITCH], at % origin[w.OR_PITCH]
+    origin[w.OR_LOW], origin[w.OR_HIGH] = min(origin[w.OR_LOW], at), max(origin[w.OR_HIGH], at + size)
+    origin[w.OR_ROW], origin[w.OR_ROWS] = min(origin[w.OR_ROW], row), max(origin[w.OR_ROWS], row + 1)
+    origin[w.OR_COL], origin[w.OR_COLS] = min(origin[w.OR_COL], col), max(origin[w.OR_COLS], col + size)
 
 
 @kernel_code
@@ -55,11 +71,11 @@ def follow_run(state, fact, target, row, col, source, step, length, defined, all
     if defined:
         for j in range(0, length, RUN):
             count = min(RUN, length - j)
-            settle_run(state, fact, map_of(state, target), 0, at + j * size, size, dtype, row, j, count)
+            settle_run(state, fact, map_of(state, target), 0, at + j * size, size, dtype, row, col + j, count)
         return
     for j in range(length):
         code = code_of(memory_map(allocation), source + j * step, size)
-        code = _taken(state, fact, code, allocation, source + j * step, tensor)
+        code = _taken(state, fact, code, allocation, source + j * step, size, tensor)
         if code == 0:
-            code = settle(state, fact, 0, at + j * size, dtype, row, j)
+            code = settle(state, fact, 0, at + j * size, dtype, row, col + j)
         set_codes(map_of(state, target), at + j * size, size, code)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address
-from pypto.sim.checks.rules.memory import is_followed, memory_map
+from pypto.sim.checks.rules.memory import is_followed, memory_map, note_bytes
 from pypto.sim.checks.rules.origins import settle, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
@@ -67,9 +67,7 @@ def _added(state, fact, low, size, tensor):
         launch, w.ADDED, state[w.PROGRAM], state[w.INSTRUCTION], fact[w.FACT_TENSOR], state[w.NODE], state[w.SEAT]
     )
     if address != 0:
-        event = as_pointer(address)
-        event[w.OR_ALLOCATION] = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
-        event[w.OR_LOW], event[w.OR_HIGH] = low, low + size
+        note_bytes(as_pointer(address), tensor, low, size)
         return
     for k in range(launch[w.EVENT_COUNT]):
         event = as_pointer(launch[w.EVENTS] + 8 * w.ORIGIN_WORDS * k)
@@ -79,7 +77,7 @@ def _added(state, fact, low, size, tensor):
             and event[w.OR_PROGRAM] == state[w.PROGRAM]
         ):
             if event[w.OR_NODE] == state[w.NODE]:
-                event[w.OR_LOW], event[w.OR_HIGH] = min(event[w.OR_LOW], low), max(event[w.OR_HIGH], low + size)
+                note_bytes(event, tensor, low, size)
 
 
 @kernel_code
