@@ -104,7 +104,9 @@ def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Seque
     kind, message, repair = "deadlock", text, "; ".join(advice)
     if unmet:
         kind, message, repair = "collective", f"{unmet}\n{text}", REPAIR
-    return Finding(kind, message, signals[0] if signals else "", (*kernels, *names), places, None, (), repair)
+    cells = re.findall(r"signal \w+\[([\d, ]+)\]", text)
+    ranges = tuple((int(index), int(index) + 1) for index in cells[0].split(", ")) if cells else ()
+    return Finding(kind, message, signals[0] if signals else "", (*kernels, *names), places, None, ranges, repair)
 
 
 def _sets(programs: Sequence[Any]) -> list[str]:

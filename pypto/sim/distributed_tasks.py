@@ -218,9 +218,10 @@ class PendingTasks:
         blocked = [(entry, seat) for entry in self.tasks.values() for seat in entry.running]
         waits = [w for entry, seat in blocked if (w := self._waiting(entry, seat)) is not None]
         if self.exchange is None or not waits:
-            raise DeadlockError(
-                "\n".join(["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()])
-            )
+            lines = ["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]
+            error = DeadlockError("\n".join(lines))
+            error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for _, seat in blocked)
+            raise error
         self.exchange.sleep(
             [
                 Waiting(w.address, w.expected, w.comparison, w.text + "".join(f"\n{s}" for s in self._starved()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pypto.sim.syntax import Instruction, Tile
+from pypto.ir.dtype import DataType
+from pypto.sim.syntax import Array, Instruction, Tile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +20,14 @@ class ExecutionError(RuntimeError):
     """A kernel or an orchestration did something that has no defined result.
 
     ``site`` is the program and the index of the instruction at fault, ``subject`` the tensor, tile or array concerned.
+    ``index_ranges`` is what the instruction asked of it, one (low, high) per axis, ``byte_range`` the same in bytes
+    from its first element on; both may lie outside it.
     """
 
     site: tuple[TileProgram, int] | None = None
     subject: str = ""
+    index_ranges: tuple[tuple[int, int], ...] = ()
+    byte_range: tuple[int, int] | None = None
 
 
 class OutOfBoundsError(ExecutionError, IndexError):
@@ -44,10 +49,19 @@ def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
     found = _Fault(program, frame, addresses)
     error = found.error()
     error.site, error.subject = (program, found.index), found.subject()
+    error.index_ranges, error.byte_range = found.asked()
     return error
 
 
 _INDEXED = ("mgather", "mgather_gm", "mscatter")
+_CELL_OPERAND = {"sload": 2, "sstore": 1, "notify": 2, "signal_wait": 1, "signal_defer": 1}
+"""Position of the list of indices."""
+Ranges = tuple[tuple[int, int], ...]
+Bytes = tuple[int, int] | None
+
+
+def _bits(dtype: str) -> int:
+    return DataType.from_string(dtype).get_bit()
 
 
 class _Fault:
@@ -99,6 +113,67 @@ class _Fault:
         name = self._name(1 if mnemonic in ("sload", "aget", "view") else self._operand_index().get("tensor", 0))
         return "" if name == "?" else self._shown(name)
 
+    # what was asked for
+
+    def asked(self) -> tuple[Ranges, Bytes]:
+        """(index ranges, bytes) of the access to the tensor, tile or array that it is outside of."""
+        mnemonic, operands = getattr(self.statement, "mnemonic", ""), self._operand_index()
+        if self.code == self.op.OUTSIDE_ARRAY and mnemonic in ("aget", "aset"):
+            return self._in_array(1 if mnemonic == "aget" else 0)
+        if self.code == self.op.TILE_VALID:
+            return ((0, self.detail[0]),), None
+        if self.code not in (self.layout.OUTSIDE_TENSOR, self.layout.OUTSIDE_TILE):
+            return (), None
+        if mnemonic in ("sload", "sstore", "notify", "signal_wait", "signal_defer"):
+            subject = 1 if mnemonic == "sload" else 0
+            at = self._list_values(_CELL_OPERAND.get(mnemonic, 1))
+            return self._in_descriptor(self._name(subject), at, [1] * len(at))
+        if mnemonic == "view":
+            return self._in_descriptor(self._name(1), self._list_values(2), self._list_values(3))
+        if mnemonic in _INDEXED:
+            return self._in_flat(operands)
+        if self.code == self.layout.OUTSIDE_TENSOR and "offsets" in operands:
+            offsets, extents = (self._list_values(operands[name]) for name in ("offsets", "valid"))
+            return self._in_descriptor(self._name(operands["tensor"]), offsets, extents)
+        if "row" in operands:
+            row, col = (self._value(self._operand(operands[name]) or 0) for name in ("row", "col"))
+            return ((row, row + 1), (col, col + 1)), None
+        return (), None
+
+    def _in_array(self, operand: int) -> tuple[Ranges, Bytes]:
+        index, symbol = self.detail[0], self.program.symbols.get(self._name(operand))
+        size = _bits(symbol.dtype) // 8 if isinstance(symbol, Array) else 0
+        return ((index, index + 1),), (index * size, (index + 1) * size) if size else None
+
+    def _in_flat(self, operands: Mapping[str, int]) -> tuple[Ranges, Bytes]:
+        """Of a gather or scatter: the first index that leaves the tensor, in rows or in elements."""
+        index, tensor = self._first_outside(operands)[0], self.program.offsets[self._name(operands["tensor"])]
+        rank = int(self.frame[tensor + self.layout.TENSOR_RANK])
+        if rank == 2 and not self._by_element():
+            cols = int(self.frame[tensor + self.layout.TENSOR_EXTENTS + 1])
+            return self._in_descriptor(self._name(operands["tensor"]), [index, 0], [1, cols])
+        return ((index, index + 1),), None
+
+    def _in_descriptor(self, name: str, offsets: Sequence[int], sizes: Sequence[int]) -> tuple[Ranges, Bytes]:
+        """Of a window at ``offsets`` into the trailing axes of a tensor, or into a tile."""
+        layout, at = self.layout, self.program.offsets.get(name)
+        if at is None or not offsets:
+            return (), None
+        ranges = tuple((low, low + max(size, 0)) for low, size in zip(offsets, sizes))
+        symbol = self.program.symbols.get(name)
+        if isinstance(symbol, Tile):
+            strides, bits = [int(self.frame[at + layout.TILE_STRIDE]), 1][-len(offsets) :], _bits(symbol.dtype)
+        else:
+            rank = int(self.frame[at + layout.TENSOR_RANK])
+            strides = [int(word) for word in self.frame[at + layout.TENSOR_STRIDES :][:rank]][-len(offsets) :]
+            bits = DataType.from_code(int(self.frame[at + layout.TENSOR_DTYPE])).get_bit()
+            ranges = ((0, 1),) * (rank - len(offsets)) + ranges
+        if any(size <= 0 for size in sizes):
+            return ranges, None
+        first = sum(low * stride for low, stride in zip(offsets, strides))
+        last = first + sum((size - 1) * stride for size, stride in zip(sizes, strides))
+        return ranges, (first * bits // 8, -(-(last + 1) * bits // 8))
+
     def _where(self) -> str:
         from pypto.sim import opcodes as op
 
@@ -142,16 +217,23 @@ class _Fault:
             return f"'{mnemonic}' at row {row}, column {col} reaches outside its tile: {self._tile_shapes()}"
         return f"'{mnemonic}' has no room in its operands: {self._tile_shapes()}"
 
-    def _index_message(self, operands: Mapping[str, int]) -> str:
-        """The first index of a gather or scatter that leaves its tensor."""
-        layout, mnemonic = self.layout, getattr(self.statement, "mnemonic", "")
-        tensor = self.program.offsets[self._name(operands["tensor"])]
+    def _by_element(self) -> bool:
+        """Whether a gather or scatter takes its index as the number of an element, not of a row."""
+        coalesce = getattr(self.statement, "attributes", {}).get("coalesce")
+        return getattr(self.statement, "mnemonic", "") == "mscatter" or coalesce in ("elem", 1)
+
+    def _first_outside(self, operands: Mapping[str, int]) -> tuple[int, int]:
+        """The first index of a gather or scatter that leaves its tensor, and the number of legal ones."""
+        layout, tensor = self.layout, self.program.offsets[self._name(operands["tensor"])]
         rank = int(self.frame[tensor + layout.TENSOR_RANK])
-        by_element = mnemonic == "mscatter" or getattr(self.statement, "attributes", {}).get("coalesce") in ("elem", 1)
-        extents = self.frame[tensor + layout.TENSOR_EXTENTS :][: rank if by_element else rank - 1]
+        extents = self.frame[tensor + layout.TENSOR_EXTENTS :][: rank if self._by_element() else rank - 1]
         limit = math.prod(int(extent) for extent in extents)
-        name, unit = self._name(operands["index"]), "elements" if by_element else "rows"
-        found = next((index for index in self._indices(name) if index >= limit), limit)
+        indices = self._indices(self._name(operands["index"]))
+        return next((index for index in indices if index >= limit), limit), limit
+
+    def _index_message(self, operands: Mapping[str, int]) -> str:
+        found, limit = self._first_outside(operands)
+        name, unit = self._name(operands["index"]), "elements" if self._by_element() else "rows"
         return (
             f"index {found} from '{self._shown(name)}' is outside the {limit} {unit} of "
             f"'{self._called(operands['tensor'])}'; "
@@ -209,8 +291,8 @@ class _Fault:
         rank = int(self.frame[descriptor + self.layout.TENSOR_RANK])
         old = [int(extent) for extent in self.frame[descriptor + self.layout.TENSOR_EXTENTS :][:rank]]
         return (
-            f"'{self._called(1)}' of shape {old} cannot be viewed as {self._list_values(2)}: the element counts differ, "
-            "or the source is a window whose rows are not adjacent"
+            f"'{self._called(1)}' of shape {old} cannot be viewed as {self._list_values(2)}: the element counts "
+            "differ, or the source is a window whose rows are not adjacent"
         )
 
     # operands

@@ -46,7 +46,7 @@ def uneven_collectives(order: RunOrder) -> Iterator[Finding]:
         calls = {rank: _calls(events) for rank, events in sorted(ranks.items())}
         first, *others = calls
         for other in others:
-            finding = _divergence(first, calls[first], other, calls[other])
+            finding = _divergence(order, first, calls[first], other, calls[other])
             if finding is not None:
                 yield finding
                 break
@@ -64,7 +64,9 @@ def _calls(events: Sequence[Event]) -> list[Event]:
     return found
 
 
-def _divergence(one: int, calls: Sequence[Event], two: int, others: Sequence[Event]) -> Finding | None:
+def _divergence(order: RunOrder, one: int, calls: Sequence[Event], two: int, others: Sequence[Event]) -> Finding | None:
+    from pypto.sim.checks.ranks import cell_of
+
     for number, (a, b) in enumerate(zip_longest(calls, others)):
         if a is not None and b is not None and collective_at(a.place.location) == collective_at(b.place.location):
             continue
@@ -78,7 +80,8 @@ def _divergence(one: int, calls: Sequence[Event], two: int, others: Sequence[Eve
         message = f"the ranks call different collectives: as number {number}, {acts[0]} and {acts[1]}"
         places = tuple(dict.fromkeys(event.place.location for event in present))
         tasks = tuple(dict.fromkeys(event.place.task for event in present))
-        return Finding("collective", message, present[0].place.tensor, tasks, places, None, (), REPAIR)
+        cell = cell_of(order, present[0])
+        return Finding("collective", message, present[0].place.tensor, tasks, places, *cell, REPAIR)
     return None
 
 

@@ -87,12 +87,12 @@ _READS_TRIED: Final = 16  # earlier reads of a bucket that a read may take the p
     Q_SEARCH,
     Q_FINDINGS,
     Q_FOUND,
-    Q_WRITERS,  # rows (allocation, node, program, instruction) of first writes
+    Q_WRITERS,  # rows (allocation, node, program, instruction, first byte, end) of first writes
     Q_WRITERS_USED,
     Q_WRITERS_CAPACITY,
 ) = range(16)
 REQUEST_WORDS: Final = 16
-WRITER_WORDS: Final = 4
+WRITER_WORDS: Final = 6
 WRITERS_NOTED: Final = 64  # per allocation
 
 
@@ -227,7 +227,7 @@ def _meet(request, head, row, level, record, record_box, low, high, seat, tries)
 
 
 @kernel_code
-def _note_writer(request, row, record, seat):
+def _note_writer(request, row, record, seat, low, high):
     at = as_pointer(request[Q_WRITERS] + 8 * WRITER_WORDS * request[Q_WRITERS_USED])
     at[0], at[1], at[2], at[3] = (
         record[w.ACCESS_ALLOCATION],
@@ -235,6 +235,7 @@ def _note_writer(request, row, record, seat):
         seat[S_PROGRAM],
         record[w.ACCESS_INSTRUCTION],
     )
+    at[4], at[5] = low, high
     request[Q_WRITERS_USED] += 1
     row[WRITERS] += 1
     row[LAST_WRITER] = 1 + seat[S_NODE]
@@ -249,9 +250,9 @@ def _take(request, record_address):
     writes = record[w.ACCESS_KIND] & w.WRITES
     if seat[S_NODE] < 0:
         return
-    if writes and row[LAST_WRITER] != 1 + seat[S_NODE] and row[WRITERS] < WRITERS_NOTED:
-        _note_writer(request, row, record, seat)
     low, high = record_box[BASE], box_end(record_box)
+    if writes and row[LAST_WRITER] != 1 + seat[S_NODE] and row[WRITERS] < WRITERS_NOTED:
+        _note_writer(request, row, record, seat, low, high)
     if record[w.ACCESS_KIND] & w.BY_SCALAR != 0:
         low, high = low // LINE_BYTES * LINE_BYTES, low // LINE_BYTES * LINE_BYTES + LINE_BYTES
     for level in range(LEVELS):

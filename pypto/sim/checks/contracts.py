@@ -7,7 +7,7 @@ from typing import Final
 
 from pypto.ir.dtype import DataType
 from pypto.sim.checks.findings import Finding
-from pypto.sim.checks.places import location
+from pypto.sim.checks.places import cells, location
 from pypto.sim.syntax import Instruction, Register, Tile
 from pypto.sim.tile_program import TileProgram
 
@@ -39,13 +39,16 @@ def _short_row(program: TileProgram, index: int, instruction: Instruction, seen:
     seen.add(tile.name)
     wanted = -(-row // _BLOCK_BYTES) * _BLOCK_BYTES
     columns = wanted * 8 // DataType.from_string(tile.dtype).get_bit()
+    name = program.author(tile.name)
     message = (
-        f"a row of tile '{tile.name}' ({tile.rows} x {tile.cols} {tile.dtype}) is {row} bytes; "
+        f"a row of tile '{name}' ({tile.rows} x {tile.cols} {tile.dtype}) is {row} bytes; "
         "transfers work in blocks of "
         f"{_BLOCK_BYTES}"
     )
     repair = f"use {columns} columns ({wanted} bytes) and valid_shape=[{tile.rows}, {tile.cols}]"
-    yield Finding("shape-contract", message, tile.name, (program.name,), (location(program, index),), None, (), repair)
+    span, ranges = cells(program, tile.name, (0, 1), (0, tile.cols))
+    places = (location(program, index),)
+    yield Finding("shape-contract", message, name, (program.name,), places, span, ranges, repair)
 
 
 def _integer_compare(program: TileProgram, index: int, instruction: Instruction) -> Iterator[Finding]:
@@ -56,4 +59,6 @@ def _integer_compare(program: TileProgram, index: int, instruction: Instruction)
         return
     message = f"'cmp' of INT32 tiles in '{program.name}' ignores its mode '{mode}' on A2/A3 and tests equality"
     repair = "cast both operands to FP32 before the comparison"
-    yield Finding("precision", message, tile.name, (program.name,), (location(program, index),), None, (), repair)
+    span, ranges = cells(program, tile.name, (0, tile.rows), (0, tile.cols))
+    name, places = program.author(tile.name), (location(program, index),)
+    yield Finding("precision", message, name, (program.name,), places, span, ranges, repair)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pypto.sim.checks.findings import CheckError, Finding, Location
-from pypto.sim.checks.places import location, operation
+from pypto.sim.checks.places import element_register, location, operation, tensor_operand
 from pypto.sim.faults import DeadlockError, ExecutionError, OutOfBoundsError
 from pypto.sim.syntax import Instruction
 
@@ -37,8 +37,8 @@ def _fault(failure: ExecutionError) -> Finding:
     kind = "bounds" if isinstance(failure, OutOfBoundsError) else "fifo" if name in _FIFO else "misuse"
     message = f"{lines[0]} ('{operation(program, index)}' in '{program.name}')"
     return Finding(
-        kind, message, failure.subject, (program.name,), (location(program, index),), None, (),
-        _repair(kind, name, lines[0]),
+        kind, message, failure.subject, (program.name,), (location(program, index),), failure.byte_range,
+        failure.index_ranges, _repair(kind, name, lines[0]),
     )  # fmt: skip
 
 
@@ -76,8 +76,9 @@ def _waiting(failure: DeadlockError) -> Finding:
         names.append(_mnemonic(program, index))
     operations = ", ".join(dict.fromkeys(names))
     message = text if not operations else f"{text}\n  waiting: {operations}"
+    subject = failure.subject or next((n for p, i in failure.waiting if (n := tensor_operand(p, i)) != "?"), "")
     return Finding(
-        "deadlock", message, failure.subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places[:4])), None, (),
+        "deadlock", message, subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places[:4])), None, (),
         _wait_repair(names),
     )  # fmt: skip
 
@@ -118,7 +119,9 @@ def left_behind_findings(left: Sequence[tuple[TaskPlan, LeftBehind]]) -> Iterato
         places += [location(p, index, f"'{p.name}' pops") for p, index in _sites(plan, pop, queue.channel)]
         names = tuple(member.program.name for member in plan.members)
         repair = f"pop every tile that is pushed: {queue.pushed} {pop}, or only {queue.popped} {push}"
-        yield Finding("fifo", message, "", (plan.request.kernel, *names), tuple(places), None, (), repair)
+        tile = pushes[0][0].author(element_register(*pushes[0])) if pushes else ""
+        slots = ((queue.popped, queue.pushed),)
+        yield Finding("fifo", message, tile, (plan.request.kernel, *names), tuple(places), None, slots, repair)
 
 
 _PAIRS: Final = {0: ("tpush_to_aiv", "tpop_from_aic"), 1: ("tpush_to_aic", "tpop_from_aiv")}

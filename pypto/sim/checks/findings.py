@@ -41,8 +41,9 @@ class Location:
 class Finding:
     """One mistake.
 
-    ``bytes`` is the range [low, high) within the tensor, ``index_ranges`` the same as one (low, high) per axis;
-    ``tasks`` name the tasks in the order they were submitted, ``locations`` the lines in the same order.
+    ``bytes`` is the range [low, high) within the tensor or tile, ``index_ranges`` the same as one (low, high) per axis
+    (of a queue: the tiles concerned, counted from 0); ``tasks`` name the tasks in the order they were submitted,
+    ``locations`` the lines in the same order.
     """
 
     kind: str
@@ -71,6 +72,11 @@ class Finding:
         if self.suggestion:
             lines.append(f"  to repair: {self.suggestion}")
         return "\n".join(lines)
+
+    @property
+    def byte_ranges(self) -> tuple[tuple[int, int], ...]:
+        """:attr:`bytes` as a tuple of ranges, empty when the finding is about no memory."""
+        return () if self.bytes is None else (self.bytes,)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

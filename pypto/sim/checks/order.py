@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,15 @@ def _with_room(array: Words, count: int) -> Words:
     grown = np.zeros((max(count, 2 * len(array)), *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+class Write(NamedTuple):
+    """A write to an allocation: bytes ``low`` to ``high`` - 1, with gaps where its box has them."""
+
+    program: int
+    instruction: int
+    low: int
+    high: int
 
 
 class OrderGraph:
@@ -115,11 +125,11 @@ class AccessTable:
         return sum(array.nbytes for array in (self._entries, self._allocations, self._heads, self._writers))
 
     @property
-    def writers(self) -> dict[int, dict[int, tuple[int, int]]]:
-        """Allocation: node that wrote it: (program, instruction) of its first write. The first nodes are enough."""
-        found: dict[int, dict[int, tuple[int, int]]] = {}
-        for allocation, node, *place in self._writers[: int(self._request[c.Q_WRITERS_USED])].tolist():
-            found.setdefault(allocation, {}).setdefault(node, (place[0], place[1]))
+    def writers(self) -> dict[int, dict[int, Write]]:
+        """Allocation: node that wrote it: its first write. The first nodes are enough."""
+        found: dict[int, dict[int, Write]] = {}
+        for allocation, node, *write in self._writers[: int(self._request[c.Q_WRITERS_USED])].tolist():
+            found.setdefault(allocation, {}).setdefault(node, Write(*write))
         return found
 
     @property

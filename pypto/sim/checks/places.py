@@ -64,9 +64,7 @@ Ranges = tuple[tuple[int, int], ...]
 Span = tuple[int, int]
 
 
-def cells(
-    program: TileProgram, register: str, rows: Span, cols: Span | None = None
-) -> tuple[Span | None, Ranges]:
+def cells(program: TileProgram, register: str, rows: Span, cols: Span | None = None) -> tuple[Span | None, Ranges]:
     """(bytes from the start of the tile, index ranges) of a box of a tile register; of array elements ``rows``."""
     symbol = program.symbols.get(register)
     if isinstance(symbol, Array):
@@ -115,6 +113,11 @@ def memory_at(memories: Sequence[Memory], offset: int) -> Memory:
     base = min(memory.address for memory in memories)
     inside = [m for m in memories if m.address - base <= offset < m.address - base + m.size]
     return min(inside, key=lambda m: m.size) if inside else memories[0]
+
+
+def first_byte(memory: Memory, memories: Sequence[Memory]) -> int:
+    """Where a tensor begins in its allocation, which holds ``memories``."""
+    return memory.address - min(m.address for m in memories)
 
 
 def index_ranges(memory: Memory, ranges: Words) -> tuple[tuple[int, int], ...]:

@@ -12,11 +12,19 @@ from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import shared_runs
 from pypto.sim.checks.findings import Finding, Location
-from pypto.sim.checks.places import index_ranges, location, memory_at, operation, ranges_text, tensor_operand
+from pypto.sim.checks.places import (
+    first_byte,
+    index_ranges,
+    location,
+    memory_at,
+    operation,
+    ranges_text,
+    tensor_operand,
+)
 from pypto.sim.recording import Words
 
 if TYPE_CHECKING:
-    from pypto.sim.checks.watch import LaunchWatch
+    from pypto.sim.checks.watch import LaunchWatch, Memory
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ def _overlap(
     if not len(shared):
         shared = np.array([[int(a.box[0]), int(a.box[0]) + int(a.box[1])]], np.int64)
     memory = memory_at(memories, int(shared[0, 0]))
-    shared = shared - (memory.address - min(m.address for m in memories))
+    shared = shared - first_byte(memory, memories)
     ranges = index_ranges(memory, shared)
     span = int(shared[:, 0].min()), int(shared[:, 1].max())
     return memory.name, span, ranges, ranges_text(memory, ranges)
@@ -181,16 +189,22 @@ def _alias(watch: LaunchWatch, a: _Access, b: _Access, count: int) -> Finding:
 def _false_sharing(watch: LaunchWatch, a: _Access, b: _Access, count: int) -> Finding:
     memories = watch.memories[int(a.entry[w.ACCESS_ALLOCATION])]
     memory = memory_at(memories, int(a.box[0]))
-    line = int(a.box[0]) // c.LINE_BYTES * c.LINE_BYTES
+    line, shift = int(a.box[0]) // c.LINE_BYTES * c.LINE_BYTES, first_byte(memory, memories)
+    first, second = int(a.box[0]) - shift, int(b.box[0]) - shift
     message = (
-        f"{a.who(b)} and {b.who(a)} write bytes {int(a.box[0])} and {int(b.box[0])} of '{memory.name}' through the "
-        f"scalar caches: both lie in the {c.LINE_BYTES}-byte line at {line}, and one of the words can be lost"
+        f"{a.who(b)} and {b.who(a)} write bytes {first} and {second} of '{memory.name}' through the "
+        f"scalar caches: both lie in the {c.LINE_BYTES}-byte line at {line - shift}, and one of the words can be lost"
     )
     repair = f"keep words that different cores write {c.LINE_BYTES} bytes apart, or write them from one task"
     places = a.location(), b.location()
-    return Finding(
-        "false-sharing", message, memory.name, (a.task, b.task), places, (line, line + c.LINE_BYTES), (), repair, count
-    )
+    span, ranges = _line_of(memory, line - shift)
+    return Finding("false-sharing", message, memory.name, (a.task, b.task), places, span, ranges, repair, count)
+
+
+def _line_of(memory: Memory, first: int) -> tuple[tuple[int, int], tuple[tuple[int, int], ...]]:
+    """(bytes, index ranges) of the part of a tensor in the cache line at its byte ``first``."""
+    span = max(first, 0), min(first + c.LINE_BYTES, memory.size)
+    return span, index_ranges(memory, np.array([span], np.int64))
 
 
 def _mixed(watch: LaunchWatch) -> Iterator[Finding]:
@@ -201,8 +215,10 @@ def _mixed(watch: LaunchWatch) -> Iterator[Finding]:
             continue
         seen.add(key)
         program, task = watch.programs[number], watch.nodes[node].name if node >= 0 else watch.orchestration.name
-        memory = memory_at(watch.memories[int(bulk[w.ACCESS_ALLOCATION])], int(scalar[w.ACCESS_BOX]))
-        low = int(scalar[w.ACCESS_BOX])
+        memories = watch.memories[int(bulk[w.ACCESS_ALLOCATION])]
+        memory = memory_at(memories, int(scalar[w.ACCESS_BOX]))
+        low = int(scalar[w.ACCESS_BOX]) - first_byte(memory, memories)
+        span = low, low + int(scalar[w.ACCESS_BOX + 1])
         message = (
             f"'{task}' stores '{memory.name}' in bulk and byte {low} of it with a scalar write: both reach the "
             f"{c.LINE_BYTES}-byte line at {low // c.LINE_BYTES * c.LINE_BYTES}, and the two store "
@@ -222,5 +238,6 @@ def _mixed(watch: LaunchWatch) -> Iterator[Finding]:
             )
         )
         yield Finding(
-            "coherence", message, memory.name, (task,), places, (low, low + int(scalar[w.ACCESS_BOX + 1])), (), repair
-        )
+            "coherence", message, memory.name, (task,), places, span,
+            index_ranges(memory, np.array([span], np.int64)), repair,
+        )  # fmt: skip

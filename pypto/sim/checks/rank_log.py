@@ -43,6 +43,8 @@ class Window:
     stride: int  # bytes to the same window of the next rank
     rank: int
     ranks: int
+    domain: int = 0
+    offset: int = 0  # bytes from the start of the domain's memory of a rank
 
 
 @dataclass(frozen=True)

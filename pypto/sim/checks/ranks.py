@@ -16,6 +16,7 @@ from pypto.sim.checks.places import index_ranges, ranges_text
 from pypto.sim.checks.rank_log import Place, Window
 from pypto.sim.checks.rank_order import NOTIFIES, Event, RunOrder, sets_cell
 from pypto.sim.checks.watch import Memory
+from pypto.sim.distributed import DOMAIN_SHIFT
 from pypto.sim.recording import Words
 
 _EQUAL: Final = 0
@@ -86,6 +87,19 @@ def _window_of(order: RunOrder, event: Event, low: int) -> tuple[Window | None, 
         if 0 <= owner < window.ranks and start <= low < start + window.size:
             return window, owner, start
     return None, -1, low
+
+
+def cell_of(order: RunOrder, signal: Event) -> tuple[tuple[int, int] | None, tuple[tuple[int, int], ...]]:
+    """(bytes, index ranges) of a signal cell within its window."""
+    name = int(signal.words[0])
+    domain, byte = name >> DOMAIN_SHIFT, name & (1 << DOMAIN_SHIFT) - 1
+    for window in order.logs[signal.dispatch][1].windows:
+        low = byte - window.offset
+        if window.domain == domain and 0 <= low < window.size:
+            span = low, low + window.bits // 8
+            memory = Memory(window.name, window.shape, window.bits, 0, window.size)
+            return span, index_ranges(memory, np.array([span], np.int64))
+    return None, ()
 
 
 def _race(order: RunOrder, a: Event, b: Event) -> Finding:
@@ -201,7 +215,7 @@ def _stale(order: RunOrder, what: str, wait: Event, places: tuple[Location, ...]
             f"{what}"
         )
         repair = "reset the windows between runs (reset_persistent_windows=True), or raise the threshold with every run"
-        return Finding("residue", message, signal, tasks, places, None, (), repair)
+        return Finding("residue", message, signal, tasks, places, *cell_of(order, wait), repair)
     if sets:
         message = f"the {by} is already satisfied by the value that an earlier round has set; {what}"
         repair = "set a new value in every round, as the number of the round, and wait for that threshold"
@@ -211,7 +225,7 @@ def _stale(order: RunOrder, what: str, wait: Event, places: tuple[Location, ...]
         repair = (
             f"raise the threshold with every round (here {total}), or take the credits back before the cell is reused"
         )
-    return Finding("signal-reuse", message, signal, tasks, places, None, (), repair)
+    return Finding("signal-reuse", message, signal, tasks, places, *cell_of(order, wait), repair)
 
 
 def _discipline(order: RunOrder) -> Iterator[Finding]:
@@ -225,16 +239,8 @@ def _discipline(order: RunOrder) -> Iterator[Finding]:
                 f"counter can reach {reached} before it looks"
             )
             repair = "wait with WaitCmp.Ge, and raise the threshold with every round"
-            yield Finding(
-                "signal-misuse",
-                message,
-                wait.place.tensor,
-                (wait.place.task,),
-                (wait.place.location,),
-                None,
-                (),
-                repair,
-            )
+            place, cell = wait.place, cell_of(order, wait)
+            yield Finding("signal-misuse", message, place.tensor, (place.task,), (place.location,), *cell, repair)
     for notifies in order.notifies.values():
         sets = [n for n in notifies if sets_cell(n)]
         ranks = {n.rank for n in sets}
@@ -251,4 +257,5 @@ def _discipline(order: RunOrder) -> Iterator[Finding]:
             continue
         places = tuple(dict.fromkeys(n.place.location for n in notifies))[:4]
         repair = "use NotifyOp.AtomicAdd when several ranks or rounds share a cell, and wait with WaitCmp.Ge"
-        yield Finding("signal-misuse", message, first.place.tensor, (first.place.task,), places, None, (), repair)
+        cell = cell_of(order, first)
+        yield Finding("signal-misuse", message, first.place.tensor, (first.place.task,), places, *cell, repair)

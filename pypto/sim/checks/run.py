@@ -21,7 +21,7 @@ from pypto.sim.checks.rank_log import RankLog, Window, rank_log
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.values import value_findings
 from pypto.sim.checks.watch import LaunchWatch, Memory
-from pypto.sim.distributed import CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
+from pypto.sim.distributed import CTX_BASE, CTX_DOMAIN, CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
 from pypto.sim.faults import ExecutionError
 from pypto.sim.memory import memory_view
 from pypto.sim.tile_program import TileProgram
@@ -113,7 +113,11 @@ def _contracts(program: TileProgram, platform: str) -> tuple[Finding, ...]:
 def _window(memory: Memory, context: int) -> Window:
     record = memory_view(context, 8 * CTX_WORDS).view(np.int64)
     rank, ranks, stride = (int(record[word]) for word in (CTX_RANK, CTX_RANKS, CTX_STRIDE))
-    return Window(memory.name, memory.address, memory.size, memory.shape, memory.bits, stride, rank, ranks)
+    offset = memory.address - int(record[CTX_BASE]) - rank * stride
+    return Window(
+        memory.name, memory.address, memory.size, memory.shape, memory.bits, stride, rank, ranks,
+        int(record[CTX_DOMAIN]), offset,
+    )  # fmt: skip
 
 
 def execute_checked(

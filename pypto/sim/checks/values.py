@@ -17,6 +17,7 @@ from pypto.sim.checks.places import (
     cell,
     cells,
     element_register,
+    first_byte,
     index_ranges,
     location,
     memory_at,
@@ -55,7 +56,7 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
                     yield from _host_tensor(watch, number, memory, shadow.read(at, at + memory.size))
     for allocation, low, node in watch.undefined_predicates:
         memory, task = memory_at(watch.memories[allocation], low), watch.nodes[node]
-        low -= memory.address - min(m.address for m in watch.memories[allocation])
+        low -= first_byte(memory, watch.memories[allocation])
         place = location(watch.orchestration, task.site, f"'{task.name}' is submitted")
         message = (
             f"the predicate of '{task.name}' is taken from byte {low} of '{memory.name}', which nobody has written"
@@ -84,11 +85,13 @@ def _unwritten(watch: LaunchWatch, number: int, memory: Memory, runs: Words) -> 
     ranges = index_ranges(memory, runs)
     text = ranges_text(memory, ranges)
     written = watch.writers.get(number, {})
+    if not written:
+        return _left_out(watch, number, memory, runs)
     tasks = tuple(dict.fromkeys(watch.nodes[node].name for node in written if watch.nodes[node].name))
     places = tuple(
         dict.fromkeys(
-            location(watch.programs[program], index, f"'{watch.nodes[node].name}' writes")
-            for node, (program, index) in list(written.items())[:4]
+            location(watch.programs[write.program], write.instruction, f"'{watch.nodes[node].name}' writes")
+            for node, write in list(written.items())[:4]
         )
     )
     span = int(runs[0, 0]), int(runs[-1, 1])
@@ -99,6 +102,24 @@ def _unwritten(watch: LaunchWatch, number: int, memory: Memory, runs: Words) -> 
         "old contents of a pl.Out are dead"
     )
     return Finding("uninit", message, memory.name, tasks, places, span, ranges, repair)
+
+
+def _left_out(watch: LaunchWatch, number: int, memory: Memory, runs: Words) -> Finding:
+    """An output that no task writes: the task that takes it is named, or the entry."""
+    node = watch.takers.get(number)
+    task, site, what = watch.orchestration.name, 0, "the entry"
+    if node is not None:
+        task, site = watch.nodes[node].name, watch.nodes[node].site
+        what = f"'{task}' takes it"
+    place = location(watch.orchestration, site, what)
+    ranges = index_ranges(memory, runs)
+    message = (
+        f"{ranges_text(memory, ranges)} of the output '{memory.name}' are never written "
+        f"({int((runs[:, 1] - runs[:, 0]).sum())} bytes): no task stores to it"
+    )
+    repair = f"write all of '{memory.name}' {list(memory.shape)}, or leave it out of the outputs"
+    span = int(runs[0, 0]), int(runs[-1, 1])
+    return Finding("uninit", message, memory.name, (task,), (place,), span, ranges, repair)
 
 
 def _from_origin(watch: LaunchWatch, origin: Words, memory: Memory, runs: Words) -> Finding:
@@ -159,7 +180,7 @@ def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     program, index, task, place = _site(watch, origin)
     memories = watch.memories[int(origin[w.OR_ALLOCATION])]
     of = memory_at(memories, int(origin[w.OR_LOW]))
-    shift = of.address - min(m.address for m in memories)
+    shift = first_byte(of, memories)
     runs = _still_unwritten(watch, origin, noted_runs(origin)) - shift
     low, span = int(runs[0, 0]), (int(runs[0, 0]), int(runs[-1, 1]))
     ranges = index_ranges(of, runs)
@@ -313,7 +334,7 @@ def _added(watch: LaunchWatch, event: Words) -> Finding:
     _, _, task, place = _site(watch, event)
     memories = watch.memories[int(event[w.OR_ALLOCATION])]
     memory = memory_at(memories, int(event[w.OR_LOW]))
-    runs = noted_runs(event) - (memory.address - min(m.address for m in memories))
+    runs = noted_runs(event) - first_byte(memory, memories)
     span, ranges = (int(runs[0, 0]), int(runs[-1, 1])), index_ranges(memory, runs)
     message = (
         f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"
@@ -336,7 +357,7 @@ def _branched(watch: LaunchWatch, event: Words) -> Finding:
     kind, why = ("out-of-valid", "outside its valid region") if padding else ("uninit", "which nobody has written")
     if allocation >= 0:
         memory = memory_at(watch.memories[allocation], int(event[w.OR_LOW]))
-        shift = memory.address - min(m.address for m in watch.memories[allocation])
+        shift = first_byte(memory, watch.memories[allocation])
         span = int(event[w.OR_LOW]) - shift, int(event[w.OR_HIGH]) - shift
         ranges = index_ranges(memory, np.array([span], np.int64))
         element = ", ".join(str(at) for at, _ in ranges)
@@ -346,5 +367,8 @@ def _branched(watch: LaunchWatch, event: Words) -> Finding:
     register = element_register(program, index)
     what = program.author(register)
     message = f"'{task}' takes [{int(event[w.OR_ROW])}, {int(event[w.OR_COL])}] of '{what}' as a scalar, {why}"
-    span, ranges = cell(program, register, int(event[w.OR_ROW]), int(event[w.OR_COL]))
-    return Finding(kind, message, what, (task,), (place,), span, ranges, f"write that element of '{what}' first")
+    where, repair = (
+        cell(program, register, int(event[w.OR_ROW]), int(event[w.OR_COL])),
+        f"write that element of '{what}' first",
+    )
+    return Finding(kind, message, what, (task,), (place,), *where, repair)

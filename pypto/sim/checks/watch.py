@@ -17,7 +17,7 @@ from pypto.sim.checks.core_watch import CoreWatch
 from pypto.sim.checks.crews import Crew
 from pypto.sim.checks.facts import Facts, instruction_facts
 from pypto.sim.checks.observer import observer
-from pypto.sim.checks.order import seat_of
+from pypto.sim.checks.order import Write, seat_of
 from pypto.sim.checks.queue_shadows import QueueShadows
 from pypto.sim.checks.rank_accesses import RankAccesses
 from pypto.sim.checks.rules.table import handlers_of
@@ -71,6 +71,8 @@ class LaunchWatch:
         self.shadows: list[ShadowMemory | None] = []
         self.undefined_predicates: list[tuple[int, int, int]] = []
         """(allocation, byte, node) of predicates that nobody has written."""
+        self.takers: dict[int, int] = {}
+        """Allocation of an argument: the first node that takes it as its output."""
         self.node_of_task: dict[int, int] = {}
         self.running_node, self.lanes = -1, 1  # of the task whose blocks run
         self.seats = 0
@@ -91,8 +93,8 @@ class LaunchWatch:
         self.mixed, self.rank_accesses, self.queues = MixedStores(), RankAccesses(), QueueShadows()
 
     @property
-    def writers(self) -> dict[int, dict[int, tuple[int, int]]]:
-        """Allocation: node that wrote it: (program, instruction) of its first write. The first nodes are enough."""
+    def writers(self) -> dict[int, dict[int, Write]]:
+        """Allocation: node that wrote it: its first write. The first nodes are enough."""
         return self.table.writers
 
     @property
@@ -149,7 +151,11 @@ class LaunchWatch:
         if plan not in self._written:
             written = plan.tensors[plan.tensors[:, 0] != INPUT, 1]
             self._written[plan] = written + layout.TENSOR_ALLOCATION
-        self.allocations[frame.words[self._written[plan]], w.GM_TRACKED] = 1
+        numbers = frame.words[self._written[plan]]
+        self.allocations[numbers, w.GM_TRACKED] = 1
+        for number in numbers.tolist():
+            if number not in self.takers and self.memories[number][0].direction:
+                self.takers[number] = len(self.nodes) - 1
 
     def predicate(self, allocation: int, address: int, size: int, site: int) -> None:
         """The task submitted last takes a predicate from ``size`` bytes at ``address``."""

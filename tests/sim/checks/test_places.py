@@ -74,9 +74,7 @@ def box(cells):
 
 
 @EXAMPLES
-@given(
-    st.integers(0, ROWS), st.integers(1, COLS), st.integers(0, ROWS - HEIGHT), st.integers(0, COLS - WIDTH)
-)
+@given(st.integers(0, ROWS), st.integers(1, COLS), st.integers(0, ROWS - HEIGHT), st.integers(0, COLS - WIDTH))
 def test_what_is_read_unwritten(compiled, rows, cols, row, col):
     written = torch.zeros(ROWS, COLS, dtype=torch.bool)
     written[:rows, :cols] = True

@@ -43,8 +43,8 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         self._assigned_often = _reassigned(function.body)
         self._sources = {p.name: p.author or p.name for p in function.params}
         self._sources |= {v.name: v.author or v.name for s in statements(function.body) for v in targets(s)}
-        self._bound: dict[str, str] = {}
-        self._derived: dict[str, str] = {}
+        self._named: dict[str, str] = {}
+        self._passed_on: dict[str, str] = {}
 
     def fresh(self, base: str) -> str:
         """A variable name that the kernel does not use yet."""
@@ -106,18 +106,18 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
 
     def bind_name(self, variable: str, name: str) -> None:
         """The placed ``variable`` (or ``variable[i]`` of a tuple) holds what the body calls ``name``."""
-        self._bound.setdefault(variable, self._sources.get(name, name))
+        self._named.setdefault(variable, self._sources.get(name, name))
 
     def derive_name(self, variable: ir.Expr, source: ir.Expr) -> None:
         """``variable`` is another place of the value in ``source``; a name of its own comes first."""
         if isinstance(variable, ir.Var) and isinstance(source, ir.Var) and variable != source:
             author = self.author_of(source.name)
             if author:
-                self._derived.setdefault(variable.name, author)
+                self._passed_on.setdefault(variable.name, author)
 
     def author_of(self, name: str) -> str:
         """What the source calls the placed variable ``name``; nothing for an intermediate value."""
-        return self._bound.get(name) or self._sources.get(name) or self._derived.get(name, "")
+        return self._named.get(name) or self._sources.get(name) or self._passed_on.get(name, "")
 
     def describe(self, value: Value) -> str:
         from pypto.ir.printer import print_type
