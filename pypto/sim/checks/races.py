@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,93 +10,19 @@ import numpy as np
 from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import shared_runs
-from pypto.sim.checks.findings import Finding, Location
-from pypto.sim.checks.places import (
-    first_byte,
-    index_ranges,
-    location,
-    memory_at,
-    operation,
-    ranges_text,
-    tensor_operand,
-)
-from pypto.sim.recording import Words
+from pypto.sim.checks.findings import Finding
+from pypto.sim.checks.places import first_byte, index_ranges, location, memory_at, ranges_text
+from pypto.sim.checks.race_repairs import Access, repair_between, repair_within
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch, Memory
 
 
-@dataclass(frozen=True)
-class _Access:
-    """One side of a conflict."""
-
-    watch: LaunchWatch
-    entry: Words
-
-    @property
-    def node(self) -> int:
-        return int(self.entry[c.E_NODE])
-
-    @property
-    def seat(self) -> int:
-        return int(self.entry[c.E_SEAT])
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.entry[w.ACCESS_KIND] & w.WRITES)
-
-    @property
-    def task(self) -> str:
-        return self.watch.nodes[self.node].name or self.watch.orchestration.name
-
-    @property
-    def site(self) -> int:
-        return self.watch.nodes[self.node].site
-
-    @property
-    def block(self) -> tuple[int, int, int]:
-        return int(self.entry[c.E_BLOCK]), int(self.entry[c.E_LANE]), int(self.entry[c.E_CORE])
-
-    @property
-    def box(self) -> Words:
-        return self.entry[w.ACCESS_BOX : w.ACCESS_WORDS]
-
-    @property
-    def program_index(self) -> tuple[int, int]:
-        return int(self.entry[c.E_PROGRAM]), int(self.entry[w.ACCESS_INSTRUCTION])
-
-    def location(self) -> Location:
-        program, index = self.program_index
-        verb = "writes" if self.writes else "reads"
-        return location(self.watch.programs[program], index, f"'{self.task}' {verb}")
-
-    def operation(self) -> str:
-        program, index = self.program_index
-        return operation(self.watch.programs[program], index)
-
-    def through(self) -> str:
-        program, index = self.program_index
-        return tensor_operand(self.watch.programs[program], index)
-
-    def who(self, other: _Access) -> str:
-        """The task, with its block or core when the other access is of the same task."""
-        task = self.watch.nodes[self.node].task
-        name = f"'{self.task}'" if task < 0 else f"'{self.task}' (task {task})"
-        if self.node != other.node:
-            return name
-        (block, lane, core), (other_block, _, other_core) = self.block, other.block
-        if block != other_block:
-            return f"block {block} of {name}"
-        if core and other_core:
-            return f"lane {lane} of {name}"
-        return f"the {'vector' if core else 'cube'} side of {name}"
-
-
 def race_findings(watch: LaunchWatch) -> Iterator[Finding]:
     """One finding per pair of instructions that conflict."""
     for row in watch.table.findings:
-        a = _Access(watch, row[2 : 2 + c.ENTRY_WORDS])
-        b = _Access(watch, row[2 + c.ENTRY_WORDS :])
+        a = Access(watch, row[2 : 2 + c.ENTRY_WORDS])
+        b = Access(watch, row[2 + c.ENTRY_WORDS :])
         if (b.node, b.seat) < (a.node, a.seat):
             a, b = b, a
         if row[0] == c.RACE:
@@ -109,9 +34,7 @@ def race_findings(watch: LaunchWatch) -> Iterator[Finding]:
     yield from _mixed(watch)
 
 
-def _overlap(
-    watch: LaunchWatch, a: _Access, b: _Access
-) -> tuple[str, tuple[int, int], tuple[tuple[int, int], ...], str]:
+def _overlap(watch: LaunchWatch, a: Access, b: Access) -> tuple[str, tuple[int, int], tuple[tuple[int, int], ...], str]:
     """(tensor, bytes, index ranges, their text) that two accesses share."""
     shared = shared_runs(a.box, b.box)
     memories = watch.memories[int(a.entry[w.ACCESS_ALLOCATION])]
@@ -124,7 +47,7 @@ def _overlap(
     return memory.name, span, ranges, ranges_text(memory, ranges)
 
 
-def _kind(a: _Access, b: _Access) -> str:
+def _kind(a: Access, b: Access) -> str:
     if a.node == b.node:
         return "parallel-overlap" if a.writes and b.writes else "raw"
     if a.writes and b.writes:
@@ -132,50 +55,16 @@ def _kind(a: _Access, b: _Access) -> str:
     return "raw" if a.writes else "war"
 
 
-def _race(watch: LaunchWatch, a: _Access, b: _Access, count: int) -> Finding:
+def _race(watch: LaunchWatch, a: Access, b: Access, count: int) -> Finding:
     tensor, span, ranges, text = _overlap(watch, a, b)
     kind = _kind(a, b)
     acts = [f"{x.who(y)} {'writes' if x.writes else 'reads'}" for x, y in ((a, b), (b, a))]
     message = f"{acts[0]} and {acts[1]} {text} of '{tensor}', and nothing orders the two"
-    return Finding(
-        kind, message, tensor, (a.task, b.task), (a.location(), b.location()), span, ranges,
-        _repair(kind, a, b, tensor), count,
-    )  # fmt: skip
+    repair = repair_within(a, b, tensor) if a.node == b.node else repair_between(kind, a, b, tensor)
+    return Finding(kind, message, tensor, (a.task, b.task), (a.location(), b.location()), span, ranges, repair, count)
 
 
-def _repair(kind: str, a: _Access, b: _Access, tensor: str) -> str:
-    if a.node == b.node:
-        return _repair_within(a, b)
-    if kind == "parallel-overlap":
-        return (
-            f"iterate with pl.range, which keeps the writers of '{tensor}' in order, give every iteration a disjoint "
-            f"region, or chain them with deps=[...]"
-        )
-    named = f"deps=[<task id of '{a.task}'>] on '{b.task}'"
-    if kind == "war":
-        return f"{named} ('with ... as tid' gives the id), or let '{b.task}' write to a fresh tensor"
-    return f"{named}, or let the order be inferred: no manual_dep, no_dep or manual scope for '{tensor}'"
-
-
-def _repair_within(a: _Access, b: _Access) -> str:
-    (block, _, core), (other, _, other_core) = a.block, b.block
-    if block == other:
-        if core and other_core:
-            return "let every lane write rows of its own: add the lane index times the rows of a lane to the offset"
-        return (
-            "order the two sides: sync_set after the first access and sync_wait before the second, or hand over a tile"
-        )
-    if a.writes and b.writes:
-        size = int(a.box[1]) if int(a.box[8]) == 1 else int(a.box[8])
-        unit = "bytes" if int(a.box[8]) == 1 else "rows"
-        return f"give every block a region of its own: the stride from block to block must be at least {size} {unit}"
-    return (
-        "split the launch into two tasks (the second starts when every block of the first has ended), or put "
-        "pl.system.syncall between the two accesses and launch with sync_start=True"
-    )
-
-
-def _alias(watch: LaunchWatch, a: _Access, b: _Access, count: int) -> Finding:
+def _alias(watch: LaunchWatch, a: Access, b: Access, count: int) -> Finding:
     tensor, span, ranges, text = _overlap(watch, a, b)
     message = (
         f"'{a.task}' stores {text} of '{tensor}' through '{a.through()}' and loads them through '{b.through()}': under "
@@ -186,7 +75,7 @@ def _alias(watch: LaunchWatch, a: _Access, b: _Access, count: int) -> Finding:
     return Finding("alias-view", message, tensor, (a.task,), places, span, ranges, repair, count)
 
 
-def _false_sharing(watch: LaunchWatch, a: _Access, b: _Access, count: int) -> Finding:
+def _false_sharing(watch: LaunchWatch, a: Access, b: Access, count: int) -> Finding:
     memories = watch.memories[int(a.entry[w.ACCESS_ALLOCATION])]
     memory = memory_at(memories, int(a.box[0]))
     line, shift = int(a.box[0]) // c.LINE_BYTES * c.LINE_BYTES, first_byte(memory, memories)

@@ -28,6 +28,11 @@ class Case:
     lines: Sequence[str] = ()
     """Pieces of the source lines that the report must show."""
 
+    @property
+    def faulty_name(self) -> str:
+        """Name of the faulty kernel in its module, which is that of the case."""
+        return self.name
+
 
 def rnd(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)

@@ -1,0 +1,125 @@
+"""What a report of a race proposes closes it: its lines are put into the source, and the program runs clean."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import pypto.language as pl
+from pypto.sim.checks.source_edits import wait_edits
+
+from .programs import order, races_to_repair
+from .test_programs import run
+
+_LINE = re.compile(r"^\s+(before )?[\w.]+:(\d+): (.*)$")
+
+
+def pasted(text: str, suggestion: str) -> str:
+    """``text`` with the lines of a suggestion in it."""
+    lines = text.split("\n")
+    found = [match for line in suggestion.split("\n") if (match := _LINE.match(line))]
+    assert found, suggestion
+    order = sorted(enumerate(found), key=lambda item: (int(item[1][2]), item[1][1] is None, item[0]), reverse=True)
+    for _, match in order:
+        at = int(match[2]) - 1
+        if match[1]:
+            lines.insert(at, match[3])
+        else:
+            lines[at] = match[3]
+    return "\n".join(lines)
+
+
+def loaded(path: Path, name: str):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+RACES = [(races_to_repair, case) for case in races_to_repair.CASES] + [
+    (order, case)
+    for case in order.CASES
+    if case.name in ("columns_then_rows", "blocks_then_refill", "middle_forgotten")
+]
+
+
+@pytest.mark.parametrize(("module", "case"), RACES, ids=[case.name for _, case in RACES])
+def test_pasting_the_suggestion_closes_the_hole(module, case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = Path(inspect.getfile(module)).read_text("utf-8").replace("from .case import", f"from {_CASE} import")
+    for number in range(5):
+        path = tmp_path / f"{case.name}_{number}.py"
+        path.write_text(text, "utf-8")
+        arguments = case.arguments()
+        found = run(loaded(path, case.faulty_name), arguments)
+        if not found:
+            break
+        assert number or found[0].kind == case.kind
+        text = pasted(text, found[0].suggestion)
+    else:
+        pytest.fail(f"still {[str(finding) for finding in found]}")
+    assert number > 0
+
+
+_CASE = "tests.sim.checks.programs.case"
+
+
+def test_a_name_that_the_author_bound_is_used(tmp_path):
+    file = tmp_path / "k.py"
+    file.write_text(
+        "def k(x, y):\n"
+        "    with pl.at(level=pl.Level.CORE_GROUP) as made:\n"
+        "        pass\n"
+        "    with pl.at(level=pl.Level.CORE_GROUP, deps=[other]):\n"
+        "        pass\n"
+    )
+    assert wait_edits(str(file), (2, "a"), (4, "b"), False) == (
+        "made",
+        ["k.py:4:     with pl.at(level=pl.Level.CORE_GROUP, deps=[other, made]):"],
+    )
+
+
+def test_what_is_no_submission_is_left_to_words(tmp_path):
+    file = tmp_path / "k.py"
+    file.write_text("def k(x, y):\n    y = f(x)\n    z = f(y)\n")
+    assert wait_edits(str(file), (2, "a"), (3, "b"), False) == ("", [])
+    assert wait_edits(str(tmp_path / "none.py"), (2, "a"), (3, "b"), False) == ("", [])
+
+
+@pl.jit
+def lanes_beside_each_other(
+    a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[32, 64], pl.FP32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="mixed"):
+        score = pl.matmul(a[:, :], b[:, :])
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            s = pl.aiv_shard(score)
+            if lane == 0:
+                s = pl.mul(s, 2.0)
+            else:
+                s = pl.mul(s, 3.0)
+            y[:, 0:32] = s
+    return y
+
+
+@pl.jit
+def blocks_beside_each_other(x: pl.Tensor[[16, 128], pl.FP32], y: pl.Out[pl.Tensor[[16, 128], pl.FP32]]):
+    for b in pl.spmd(4, name_hint="strip"):
+        pl.store(pl.exp(pl.load(x, [0, b * 32], [16, 32])), [0, b * 24], y)
+    return y
+
+
+def test_lanes_and_blocks_are_kept_apart_along_the_axis_that_has_room(findings):
+    found = findings(lanes_beside_each_other, torch.ones(32, 64), torch.ones(64, 32), torch.zeros(32, 64))
+    (overlap,) = [finding for finding in found if finding.kind == "parallel-overlap"]
+    assert "columns of its own: add the lane index times 32 to the offset of axis 1 of 'y'" in overlap.suggestion
+    found = findings(blocks_beside_each_other, torch.ones(16, 128), torch.zeros(16, 128))
+    (overlap,) = [finding for finding in found if finding.kind == "parallel-overlap"]
+    assert "at least 32 columns (axis 1 of 'y')" in overlap.suggestion
