@@ -17,6 +17,7 @@ DESTINATION = {
     "pld.tile.remote_store": "target",
     "pld.tensor.remote_store": "target",
     "pld.system.notify": "target",
+    "system.syncall": "gm_workspace",
 }
 """Operation -> parameter naming the GM tensor it writes."""
 VIEWS = {
@@ -112,7 +113,7 @@ class Accesses:
                     root = self.root(operand)
                     if root is not None:
                         self.writes.add(root)
-                        if int(call.arguments.get("atomic") or 0):
+                        if int(call.arguments.get("atomic") or 0) or call.op == "system.syncall":
                             self.reads.add(root)
                 elif name == view or (view and name in ("tensor", "input", "data")) or call.op == "tensor.dim":
                     self._expr(operand, functions)

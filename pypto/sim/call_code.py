@@ -263,11 +263,21 @@ def _emit_machine_instruction(emitter: Emitter, instruction: Instruction, row: R
             emitter.facts.add("spans_blocks")
         _emit_sized(emitter, opcodes.SIGNAL if name == "sync_set" else opcodes.WAIT, head, operands)
         emitter.facts.add("waits")
+    elif name == "syncall_soft":
+        _emit_soft_barrier(emitter, instruction, head, attributes["core_type"])
     elif name == "syncall":
         _emit_sized(emitter, opcodes.BARRIER, head, [attributes["core_type"]])
         emitter.facts.update(("waits", "spans_blocks"))
     else:
         _emit_sized(emitter, opcodes.NOTE, head, [_gm_tensor(emitter, instruction, row)])
+
+
+def _emit_soft_barrier(emitter: Emitter, instruction: Instruction, head: tuple[int, int, int], kind: int) -> None:
+    tensor = emitter.symbol(instruction, 0, TENSORS, "a tensor")
+    used = emitter.integer(instruction, instruction.operands[1], instruction.operand_position(1))
+    operands = [crosscore.SOFT + kind, emitter.offsets[tensor.name], used]
+    _emit_sized(emitter, opcodes.BARRIER, head, operands)
+    emitter.facts.update(("waits", "spans_blocks"))
 
 
 def _emit_sized(emitter: Emitter, operation: int, head: tuple[int, int, int], operands: list[int]) -> None:

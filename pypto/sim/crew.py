@@ -199,6 +199,9 @@ def _reason(seat: Seat, instruction: Instruction) -> str:
     if name == "syncall":
         kind = instruction.attributes.get("core_type", "mix")
         return f"waits at a barrier of all blocks ({kind})"
+    if name == "syncall_soft":
+        used, came = int(words[op.ARGUMENTS + 2]), int(words[op.ARGUMENTS + 3])
+        return f"waits at a soft barrier of {used} cores, {came} of which have come to its workspace"
     if name == "sync_wait":
         return f"waits for event {int(words[op.ARGUMENTS])}, which nobody sets"
     peer = {"tpush_to_aiv": "AIV", "tpop_from_aiv": "AIV", "tpush_to_aic": "AIC", "tpop_from_aic": "AIC"}.get(

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import clear_bytes, copy_bytes, load_word, store_word
+from pypto.sim.native import clear_bytes, copy_bytes, load_int32, load_word, store_int32, store_word
 from pypto.sim.scalars import element_bytes, is_nibble
 
 EVENTS: Final = 16  # events per cluster
@@ -46,7 +48,12 @@ SHADOW: Final = 6  # from a byte of a slot to what checks know of it, 0: nothing
 PARTICIPANTS: Final = 0  # [kind: aiv_only, aic_only, mix]
 _BARRIER_ARRIVALS: Final = 3  # [kind]
 _EVENT_ARRIVALS: Final = 8  # [event, aiv / aic]
-LAUNCH_WORDS: Final = _EVENT_ARRIVALS + 2 * EVENTS
+WORKSPACES: Final = _EVENT_ARRIVALS + 2 * EVENTS  # [slot] addresses of the workspaces of soft barriers, 0: free
+WORKSPACE_SLOTS: Final = 16
+LAUNCH_WORDS: Final = WORKSPACES + WORKSPACE_SLOTS
+SOFT: Final = 3  # added to the kind of a soft barrier
+# int32 words of a workspace
+_CAME, _PHASE = 0, 1
 SLOT_HEADER: Final = 64  # bytes: words below
 SLOT_ROWS, SLOT_COLS, SLOT_VALID_ROWS, SLOT_VALID_COLS, SLOT_DTYPE, SLOT_FOLLOWED = range(6)
 
@@ -286,6 +293,54 @@ def _barrier(frame, kind, cluster):
 
 
 @kernel_code
+def workspace_slot(launch, address):
+    """Which of the workspaces of this launch lies at ``address``, or the place for it; the last when all are taken."""
+    for slot in range(WORKSPACE_SLOTS):
+        known = load_word(launch + 8 * (WORKSPACES + slot))
+        if known == address or known == 0:
+            return slot
+    return WORKSPACE_SLOTS - 1
+
+
+@kernel_code
+def soft_phase(address):
+    """How often the cores have met at a workspace."""
+    return np.int64(load_int32(address + 4 * _PHASE))
+
+
+@kernel_code
+def _soft_barrier(frame, code, pc, cluster):
+    """Cores meet at the workspace: they count themselves there, and the last one opens the next phase.
+
+    Then the count is zero again, so one workspace serves any number of barriers and launches.
+    """
+    launch, address, used = load_word(cluster), frame[code[pc + 5]], frame[code[pc + 6]]
+    if used <= 0:
+        used = load_word(launch + 8 * (PARTICIPANTS + code[pc + 4] - SOFT))
+    place = launch + 8 * (WORKSPACES + workspace_slot(launch, address))
+    came, phase = np.int64(load_int32(address + 4 * _CAME)), soft_phase(address)
+    if frame[op.ARRIVED] == 0:
+        if came < 0 or came >= used or came != 0 and load_word(place) != address:
+            frame[op.DETAIL], frame[op.DETAIL + 1] = came, used
+            return op.BAD_WORKSPACE
+        store_word(place, address)
+        frame[op.ARRIVED] = phase + 1
+        came += 1
+        if came == used:
+            came = 0
+            store_int32(address + 4 * _PHASE, phase + 1)
+        store_int32(address + 4 * _CAME, came)
+    entered = frame[op.ARRIVED] - 1
+    frame[op.ARGUMENTS], frame[op.ARGUMENTS + 1] = address, entered
+    frame[op.ARGUMENTS + 2], frame[op.ARGUMENTS + 3] = used, came
+    if soft_phase(address) == entered:
+        return -1
+    frame[op.ARRIVED] = 0
+    frame[op.ARGUMENTS + 2] = frame[op.ARGUMENTS + 3] = 0
+    return 0
+
+
+@kernel_code
 def _report_tensor(frame, tensor):
     """Report a whole tensor as one burst."""
     count = 1
@@ -308,6 +363,8 @@ def step(frame, code, pc):
             _report_tensor(frame, code[pc + 4])
         return 0
     if operation == op.BARRIER:
+        if code[pc + 4] >= SOFT:
+            return _soft_barrier(frame, code, pc, cluster)
         frame[op.ARGUMENTS] = code[pc + 4]
         return _barrier(frame, code[pc + 4], cluster)
     if operation == op.SIGNAL or operation == op.WAIT:

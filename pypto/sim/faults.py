@@ -99,6 +99,11 @@ class _Fault:
                 OutOfBoundsError,
                 f"peer {self.detail[0]} is outside the domain, whose ranks are 0..{self.detail[1] - 1}",
             ),
+            op.BAD_WORKSPACE: (
+                ExecutionError,
+                f"the workspace of a soft barrier of {self.detail[1]} cores starts with {self.detail[0]}; "
+                "it must be zero before the launch, and no other data may live in it",
+            ),
             op.BAD_EVENT: (ExecutionError, "an event id is outside 0..15"),
             op.ODD_NIBBLE: (ExecutionError, "a view of 4-bit elements starts in the middle of a byte"),
         }

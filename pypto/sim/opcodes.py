@@ -69,6 +69,7 @@ FREE_WITHOUT_POP: Final = 22
 BAD_EVENT: Final = 24
 BAD_CODE: Final = 25
 NO_WINDOW: Final = 26  # a tensor that is no window has no peers
+BAD_WORKSPACE: Final = 28  # a soft barrier whose counter does not start at zero
 BAD_PEER: Final = 27  # a rank outside the domain
 ODD_NIBBLE: Final = 23  # a view that starts in the middle of a byte of 4-bit elements
 

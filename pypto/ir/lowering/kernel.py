@@ -278,6 +278,11 @@ class KernelLowering(RankLowering):
         """An operation without a tile result: stores, barriers, transfers."""
         if self.rank_effect(call):
             return
+        if call.op == "system.syncall" and call.arguments["mode"] == "soft":
+            a = call.arguments
+            operands = [self.tensor(a["gm_workspace"]), self.scalar(ir.as_expr(a["used_cores"]))]
+            self._instruction("syncall_soft", operands, {"core_type": a["core_type"]}, ())
+            return
         lowered = operations.instruction_of(call)
         if lowered is None and isinstance(call.type, ir.NoneType):
             return

@@ -19,7 +19,8 @@ from pypto.sim.native import as_pointer, load_word, store_word
 _BARRIERS: Final = crosscore._BARRIERS
 EVENT_PLACES: Final = 3 * crosscore.EVENTS  # first in a cluster, its queues follow
 _GLOBAL_EVENTS: Final = 4 * 3
-GLOBAL_PLACES: Final = _GLOBAL_EVENTS + 2 * crosscore.EVENTS
+_SOFT_BARRIERS: Final = _GLOBAL_EVENTS + 2 * crosscore.EVENTS
+GLOBAL_PLACES: Final = _SOFT_BARRIERS + 4 * crosscore.WORKSPACE_SLOTS
 
 
 @kernel_code
@@ -109,15 +110,22 @@ def _wait_event(state, frame):
 @kernel_code
 def _barrier(state, frame, code, pc):
     kind = code[pc + 4]
+    first = 4 * kind
+    if kind >= crosscore.SOFT:
+        address = frame[code[pc + 5]]
+        first = _SOFT_BARRIERS + 4 * crosscore.workspace_slot(load_word(frame[op.CHANNELS]), address)
     if frame[op.ENTERS] != 0:
-        passed = load_word(frame[op.CHANNELS] + 8 * (_BARRIERS + 3 * frame[op.CORE] + kind))
+        if kind >= crosscore.SOFT:
+            passed = crosscore.soft_phase(frame[code[pc + 5]])
+        else:
+            passed = load_word(frame[op.CHANNELS] + 8 * (_BARRIERS + 3 * frame[op.CORE] + kind))
         if frame[op.ARRIVED] == 0:
-            _release(state, _place(state, 4 * kind + passed % 4))
+            _release(state, _place(state, first + passed % 4))
             _tick(state)
         return
     sequence = frame[op.ARGUMENTS + 1]
-    _acquire(state, _place(state, 4 * kind + sequence % 4))
-    stale = _place(state, 4 * kind + (sequence + 2) % 4)
+    _acquire(state, _place(state, first + sequence % 4))
+    stale = _place(state, first + (sequence + 2) % 4)
     for k in range(state[w.CREW_SIZE]):
         store_word(stale + 8 * k, 0)
 

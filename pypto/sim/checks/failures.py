@@ -93,6 +93,8 @@ def _wait_repair(names: list[str]) -> str:
         advice.append(
             "launch at most as many blocks as run at once (pl.system.available_aiv_count) and with sync_start=True"
         )
+    if "syncall_soft" in names:
+        advice.append("let exactly used_cores cores call it, all with the same gm_workspace, and run at once")
     if "sync_wait" in names:
         advice.append("set the event that is awaited: sync_set with the same number")
     if "signal_wait" in names or "signal_defer" in names:

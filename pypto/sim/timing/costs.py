@@ -456,7 +456,7 @@ def _event(p: Row, instruction: _Instruction, chip: Chip) -> None:
 
 
 def _barrier(p: Row, instruction: _Instruction, chip: Chip) -> None:
-    if instruction.mnemonic == "syncall":
+    if instruction.mnemonic.startswith("syncall"):
         p[c.KIND], p[c.OVERHEAD] = c.BARRIER, chip.sync.soft_barrier_ns.value * chip.clock_mhz / 1000
         return
     vector = isinstance(chip.vector, RepeatVector) and instruction.pipe == c.V
