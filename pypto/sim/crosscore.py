@@ -325,9 +325,9 @@ def _soft_barrier(frame, code, pc, cluster):
             return op.BAD_WORKSPACE
         store_word(place, address)
         frame[op.ARRIVED] = phase + 1
-        came += 1
+        came = came + np.int64(1)
         if came == used:
-            came = 0
+            came = np.int64(0)
             store_int32(address + 4 * _PHASE, phase + 1)
         store_int32(address + 4 * _CAME, came)
     entered = frame[op.ARRIVED] - 1
