@@ -84,6 +84,7 @@ class DistributedCompiledProgram:
         self._meta, self._program, self._sub_workers = dict(meta), program, tuple(sub_workers)
         self.__name__ = str(self._meta["name"])
         self.last_findings: list[Any] = []
+        self._stand_ins: dict[str, Any] = {}
         self.checks: tuple[Any, Any, Any] | None = None
         """``checks``, ``checks_mode`` and ``poison`` of its compilation, for calls without a configuration."""
 
@@ -138,6 +139,13 @@ class DistributedCompiledProgram:
     def has_return(self) -> bool:
         """True when the HOST orchestrator returns something."""
         return bool(self._meta["num_return_types"] > 0)
+
+    def bind_external(self, name: str, function: Any) -> None:
+        """Run ``function`` (on NumPy views of the arguments) on the ranks in place of the C++ kernel ``name``.
+
+        It goes to the ranks that are forked from now on, with everything it closes over.
+        """
+        self._stand_ins[name] = function
 
     def _get_metadata(self) -> tuple[list[ParamInfo], list[int], int]:
         return self.param_infos, self.output_indices, int(self._meta["num_return_types"])

@@ -77,11 +77,11 @@ class Crew:
     ) -> None:
         from pypto.runtime.ranks_chip import ChipMain, ChipSetup
 
-        callables = tuple(task.callable for task in tasks)
+        callables, stand_ins = tuple(task.callable for task in tasks), tuple(task.stand_ins for task in tasks)
         hids = _hids(tasks, self.platform)
         ends: list[Connection] = []
         for rank, device in enumerate(self.device_ids):
-            setup = ChipSetup(rank, device, self.platform, runtime, callables, hids, self.board)
+            setup = ChipSetup(rank, device, self.platform, runtime, callables, hids, self.board, stand_ins)
 
             def chip(connection: Connection, setup: ChipSetup = setup) -> None:
                 ChipMain(setup, connection).serve()

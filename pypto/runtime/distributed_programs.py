@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ class ChipTask:
     callable: ChipCallable
     slots: tuple[Slot, ...]
     in_turns: bool
+    stand_ins: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class HostProgram:
             found = assemble(Path(compiled.output_dir) / "next_levels" / name, compiled.platform)
             if not values:
                 found = _outlined(found)
-            self.tasks[name] = ChipTask(name, number, found, text_signature(found).slots, _adds_remotely(found))
+            slots, in_turns = text_signature(found).slots, _adds_remotely(found)
+            self.tasks[name] = ChipTask(name, number, found, slots, in_turns, dict(compiled._stand_ins))
 
     @property
     def runtime_name(self) -> str:

@@ -26,6 +26,7 @@ from pypto.runtime.distributed_run import Execution, RankCheckError
 from pypto.runtime.distributed_times import RunTimes
 from pypto.runtime.distributed_windows import Windows
 from pypto.runtime.interruption import Interruption
+from pypto.runtime.orchestration import Orchestration
 from pypto.runtime.placement import calling_line, placement_error
 from pypto.runtime.rank_checks import RunChecks, checks_of, effective
 from pypto.runtime.registration import CallableId, RegistrationHandle
@@ -138,6 +139,7 @@ class DistributedWorker(Worker):
         self._cells: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
         self._pending: deque[DistributedRunHandle] = deque()
+        self._orchestrations: weakref.WeakSet[Orchestration] = weakref.WeakSet()
         self._closed = False
 
     # --- state --------------------------------------------------------------------------------------------------------
@@ -168,6 +170,8 @@ class DistributedWorker(Worker):
             return
         try:
             self._drain()
+            for orchestration in list(self._orchestrations):
+                orchestration.close()
         except BaseException:  # an interruption: the runs that are under way end with their ranks
             self._crew.kill()
             self._drain()
@@ -432,6 +436,22 @@ class DistributedWorker(Worker):
 
     def _prepare_init(self, tensor: torch.Tensor) -> torch.Tensor:
         return _host_tensor("init", tensor)
+
+    # --- channels -----------------------------------------------------------------------------------------------------
+
+    def orchestration(self) -> Orchestration:
+        """A context in which channels to the chips are made (spec distributed 2.14); leaving it releases them."""
+        self._require_ready("orchestration")
+        made = Orchestration(self)
+        self._orchestrations.add(made)
+        return made
+
+    def _gone(self, rank: int) -> str:
+        """What happened to a rank that is no more, "" for one that is."""
+        if self._closed or not self._crew.chips:
+            return "the worker is closed"
+        process = self._crew.chips[rank]
+        return "" if process.alive else f"{process.name} {process.end_text()}"
 
     # --- stacked tensors ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -55,6 +55,7 @@ class ChipSetup:
     callables: tuple[ChipCallable, ...]
     hids: tuple[str, ...]
     board: RankBoard
+    stand_ins: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass
@@ -141,6 +142,7 @@ class ChipMain:
             clusters=self.device.clusters,
             threads=config.threads,
             platform=self.setup.platform.name,
+            stand_ins=self.setup.stand_ins[dispatch.program],
             exchange=exchange,
             checks=dataclasses.replace(checks_of(dispatch.config, clocked), mode="collect"),
             log=log_for(config),

@@ -10,6 +10,7 @@ import bisect
 import contextlib
 import ctypes
 import mmap
+import weakref
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,15 @@ def _mapped(size: int) -> mmap.mmap:
             size //= 2
 
 
+_mapped_regions: weakref.WeakSet[SharedRegion] = weakref.WeakSet()
+
+
+def mapped_by_this_process(address: int, nbytes: int) -> bool:
+    """Whether these bytes lie in one shared region of this process, its own or inherited."""
+    ranges = ((r.base, r.base + r.size) for r in _mapped_regions if r.is_open)
+    return nbytes >= 0 and any(first <= address and address + nbytes <= last for first, last in ranges)
+
+
 class SharedRegion:
     """``size`` bytes shared with every process forked later, handed out in aligned pieces."""
 
@@ -43,6 +53,12 @@ class SharedRegion:
         self._anchor: ctypes.c_char | None = ctypes.c_char.from_buffer(self._map)
         self.base = ctypes.addressof(self._anchor)
         self._free: list[tuple[int, int]] = [(self.base, self.size)]  # (address, bytes), by address
+        _mapped_regions.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        """False after :meth:`close`."""
+        return self._map is not None
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> int:
         """Address of ``nbytes`` bytes; ``MemoryError`` when the region has no such piece."""
