@@ -274,12 +274,12 @@ class Execution:
         lines += held or [
             "each wait needs a notify of the same cell on this rank; notify all peers first, then wait for them"
         ]
-        if "deadlock" not in self.checks.kinds:
-            self._fail(RankDeadlockError("\n".join(lines)))
-            return
         programs = [task.program.callable for task in self._flying.values() if task.program is not None]
         names = tuple(dict.fromkeys(task.name for task in self._flying.values()))
         finding = deadlock_finding(lines, names, programs)
+        if not self.checks.kinds & {"deadlock", finding.kind}:
+            self._fail(RankDeadlockError("\n".join(lines)))
+            return
         self._fail(RankWaitError([finding], f"{finding.message}\nto repair: {finding.suggestion}"))
 
     def _held_back(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto.runtime import markers
@@ -127,6 +127,12 @@ def _bind(
     return operands
 
 
+def _checks(config: RunConfig, device: ChipDevice, size: Sizing) -> Checks:
+    """What is looked for, in rings of which size."""
+    checks = Checks.of(config.checks, config.checks_mode, config.poison, clocked=device.clocked)
+    return replace(checks, rings=size.capacities(device.platform.name)) if checks else checks
+
+
 def _run(
     device: ChipDevice,
     chip_callable: ChipCallable,
@@ -144,7 +150,7 @@ def _run(
         threads=config.threads,
         platform=device.platform.name,
         stand_ins=stand_ins,
-        checks=Checks.of(config.checks, config.checks_mode, config.poison, clocked=device.clocked),
+        checks=_checks(config, device, size),
         log=log_for(config),
         behind=device.memory.space.behind,
     )

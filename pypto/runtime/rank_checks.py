@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pypto.runtime.ranks_exchange import cell_value
 from pypto.runtime.run_config import RunConfig
 from pypto.sim.checks.collectives import REPAIR, unmet_collective, waiting_places
+from pypto.sim.checks.failures import STARVATION_REPAIR, STARVED
 from pypto.sim.checks.findings import CheckError, Finding, WaitError
 from pypto.sim.checks.forced import keep
 from pypto.sim.checks.selection import Checks
@@ -100,8 +101,12 @@ def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Seque
     signals = re.findall(r"signal (\w+)\[", text)
     kernels = tuple(dict.fromkeys(re.findall(r"wait of (\w+),", text)))
     places = waiting_places(text)
-    unmet = unmet_collective(text, places)
     kind, message, repair = "deadlock", text, "; ".join(advice)
+    starved = STARVED.findall(text)
+    if starved:
+        kind, repair = "starvation", STARVATION_REPAIR
+        kernels = (*starved[0].split(", "), *kernels)
+    unmet = unmet_collective(text, places)
     if unmet:
         kind, message, repair = "collective", f"{unmet}\n{text}", REPAIR
     cells = re.findall(r"signal \w+\[([\d, ]+)\]", text)

@@ -144,7 +144,9 @@ class ChipMain:
             platform=self.setup.platform.name,
             stand_ins=self.setup.stand_ins[dispatch.program],
             exchange=exchange,
-            checks=dataclasses.replace(checks_of(dispatch.config, clocked), mode="collect"),
+            checks=dataclasses.replace(
+                checks_of(dispatch.config, clocked), mode="collect", rings=size.capacities(self.setup.platform.name)
+            ),
             log=log_for(config),
         )
         if not clocked:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from pypto.backend.platforms import Platform
-from pypto.runtime.run_config import RunConfig, ring_sizes
+from pypto.runtime.run_config import RING_COUNT, RunConfig, ring_sizes
+from pypto.sim.checks.selection import Rings
 
 RingSize: TypeAlias = int | tuple[int, ...] | None
 FEWEST_THREADS: Final = 2
@@ -33,6 +35,20 @@ class Sizing:
     def rings(self) -> tuple[RingSize, RingSize, RingSize]:
         """What a cached arena is good for."""
         return self.ring_task_window, self.ring_heap, self.ring_dep_pool
+
+    @cache  # noqa: B019 - there are few sizes
+    def capacities(self, platform: str) -> Rings:
+        """What each of the rings holds, and how many schedulers there are."""
+        from pypto.sim.chips import chip
+
+        runtime = chip(platform).runtime
+        defaults = int(runtime.ring_window.value), int(runtime.ring_heap.value)
+        sizes = (self.ring_task_window, self.ring_heap)
+        window, heap = (
+            tuple(one or default for one in (size if isinstance(size, tuple) else (size,) * RING_COUNT))
+            for size, default in zip(sizes, defaults)
+        )
+        return Rings(window, heap, self.aicpu_threads - 1)
 
     def chip_figures(self) -> dict[str, float]:
         """The figures of a chip description that this sizing sets.

@@ -8,7 +8,7 @@ when the orchestration needs one of them, at its end, or when no core is left fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto.sim import opcodes as op
@@ -20,6 +20,7 @@ from pypto.sim.tasks import TaskPlan
 
 if TYPE_CHECKING:
     from pypto.sim.launch import Launch
+    from pypto.sim.tile_program import TileProgram
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ class PendingTasks:
         self.launch, self.exchange = launch, exchange
         self.tasks: dict[int, SetAside] = {}
         self._free: list[Core] = []
+        self.deferred = 0
+        """Tasks that a deferred wait has held back at once, at most."""
+        self.first_deferred: tuple[TileProgram, int] | None = None
 
     def start(self, task: int, plan: TaskPlan, values: Words, blocks: int, producers: Sequence[int]) -> None:
         """Run a task that was just submitted, as far as it can go now."""
@@ -217,17 +221,19 @@ class PendingTasks:
     def _sleep(self) -> None:
         blocked = [(entry, seat) for entry in self.tasks.values() for seat in entry.running]
         waits = [w for entry, seat in blocked if (w := self._waiting(entry, seat)) is not None]
+        deferred = [(entry.task, seat) for entry, seat in blocked if self._is_deferred(seat)]
+        if len(deferred) > self.deferred:
+            self.deferred = max(self.deferred, len({task for task, _ in deferred}))
+            frame = deferred[-1][1].frame
+            self.first_deferred = frame.program, int(frame.words[op.SITE])
         if self.exchange is None or not waits:
             lines = ["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]
             error = DeadlockError("\n".join(lines))
             error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for _, seat in blocked)
             raise error
-        self.exchange.sleep(
-            [
-                Waiting(w.address, w.expected, w.comparison, w.text + "".join(f"\n{s}" for s in self._starved()))
-                for w in waits
-            ]
-        )
+        starved = "".join(f"\n{line}" for line in self._starved())
+        texts = [waits[0].text + starved, *(w.text for w in waits[1:])]
+        self.exchange.sleep([replace(w, text=text) for w, text in zip(waits, texts)])
 
     def _waiting(self, entry: SetAside, seat: Seat) -> Waiting | None:
         if _mnemonic(seat) not in ("signal_wait", "signal_defer"):
@@ -241,8 +247,10 @@ class PendingTasks:
         ready = [e for e in self.tasks.values() if not e.started and not any(p in self.tasks for p in e.producers)]
         if not ready:
             return []
-        names = ", ".join(dict.fromkeys(entry.plan.request.kernel for entry in ready))
-        return [f"  {names} cannot start: blocked waits hold every core; use pld.system.defer_wait"]
+        telling = [entry for entry in ready if _notifies(entry)]
+        names = ", ".join(dict.fromkeys(entry.plan.request.kernel for entry in telling or ready))
+        end = "; it sends signals" if telling else ""
+        return [f"  {names} cannot start: blocked waits hold every core; use pld.system.defer_wait{end}"]
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
@@ -255,6 +263,12 @@ class PendingTasks:
             trace.append(seat.trace)
             rows.append((recorder.program(seat.frame.program), seat.block, max(seat.core - 1, 0), first, trace.used))
         recorder.place(entry.task, rows)
+
+
+def _notifies(entry: SetAside) -> bool:
+    """Whether a task sends a signal."""
+    statements = (s for member in entry.plan.members for s in member.program.statements)
+    return any(getattr(statement, "mnemonic", "") == "notify" for statement in statements)
 
 
 def _place(seat: Seat) -> tuple[int, int, int]:

@@ -195,6 +195,7 @@ class Launch:
             name = self.orchestration.author(self.orchestration.names.get(request.target, "?"))
             self.watch.allocated(number, name, shape, dtype, address, size, defined=request.initial is not None)
         self.recorder.events.append((ALLOC, size, min(len(self._scopes), _RINGS - 1), number))
+        self.recorder.allocated += size
 
     def _scope(self, request: Scope) -> None:
         events = self.recorder.events

@@ -153,6 +153,9 @@ class _Comparison:
     def new_core(self) -> _Comparison:
         return self
 
+    def orchestrated(self, launch: Any) -> None:
+        """The orchestration has ended."""
+
     def allocated(self, number: int, name: str, shape: Any, dtype: Any, address: int, size: int, **_: Any) -> None:
         """The orchestration has made a tensor."""
         self.copies.add(address, size)

@@ -193,6 +193,8 @@ class LoadedProgram:
                 indices=None if report is None else report.indices, log=log,
             )  # fmt: skip
             launch.run(self._places, bound.words)
+            if report is not None:
+                report.orchestrated(launch)
             recording = None
             if record:
                 trace = workspace.trace

@@ -26,6 +26,8 @@ class Recorder:
     """(program, block, lane, first trace row, last trace row + 1)."""
     subtask_start: list[int] = field(default_factory=lambda: [0])
     programs: dict[TileProgram, int] = field(default_factory=dict)
+    allocated: int = 0
+    """Bytes of all tensors of the orchestration."""
     _late: dict[int, list[tuple[int, int, int, int, int]]] = field(default_factory=dict)
 
     def task(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -77,10 +78,22 @@ def _waiting(failure: DeadlockError) -> Finding:
     operations = ", ".join(dict.fromkeys(names))
     message = text if not operations else f"{text}\n  waiting: {operations}"
     subject = failure.subject or next((n for p, i in failure.waiting if (n := tensor_operand(p, i)) != "?"), "")
+    starved = STARVED.findall(text)
+    kind, repair = ("starvation", STARVATION_REPAIR) if starved else ("deadlock", _wait_repair(names))
+    if starved:
+        tasks = [*starved[0].split(", "), *tasks]
     return Finding(
-        "deadlock", message, subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places[:4])), None, (),
-        _wait_repair(names),
-    )  # fmt: skip
+        kind, message, subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places[:4])), None, (), repair
+    )
+
+
+STARVED: Final = re.compile(r"(?m)^ *(.+) cannot start: blocked waits hold every core")
+"""Tasks that the cores of waiting ones are missing for, in the text of a deadlock."""
+STARVATION_REPAIR: Final = (
+    "wait in a task of its own, which holds no core: 'with pl.at(level=pl.Level.CORE_GROUP) as told:' around "
+    "pld.system.defer_wait(...), and deps=[told] on the task that goes on; or start fewer waiting blocks at once than "
+    "the chip has cores"
+)
 
 
 def _wait_repair(names: list[str]) -> str:

@@ -120,7 +120,7 @@ class BoundsError(CheckError, OutOfBoundsError):
 class WaitError(CheckError, DeadlockError):
     """Cores or ranks that wait for ever."""
 
-    kinds = ("deadlock",)
+    kinds = ("deadlock", "starvation", "scope-deadlock")
 
 
 class FifoError(CheckError):
@@ -156,7 +156,16 @@ class PlacementError(CheckError, ValueError):
 class SignalError(CheckError):
     """Windows and signals between ranks used without the order they need."""
 
-    kinds = ("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective")
+    kinds = (
+        "publish-order",
+        "window-race",
+        "signal-reuse",
+        "signal-misuse",
+        "residue",
+        "collective",
+        "duplicate-notify",
+        "deferred-wait",
+    )
 
 
 class ZeroDivisionFinding(CheckError, DivisionByZeroError):

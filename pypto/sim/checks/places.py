@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -30,12 +30,17 @@ def location(program: TileProgram, index: int, what: str = "") -> Location:
     return Location(program.text_file, program.statements[index].position.line if known else 0, what)
 
 
+_SPELLED: Final = {
+    "sload": "read", "sstore": "write", "tcvt": "cast", "signal_wait": "wait", "signal_defer": "defer_wait",
+}  # fmt: skip
+
+
 def operation(program: TileProgram, index: int) -> str:
     """Name of an operation as the language spells it: the mnemonic without the ``t`` of tile instructions."""
     statement = program.statements[index] if 0 <= index < len(program.statements) else None
     if not isinstance(statement, Instruction):
         return "?"
-    name = {"sload": "read", "sstore": "write", "tcvt": "cast"}.get(statement.mnemonic, statement.mnemonic)
+    name = _SPELLED.get(statement.mnemonic, statement.mnemonic)
     keeps = name.startswith(("tpush", "tpop", "tfree"))
     return name[1:] if name in INSTRUCTIONS and name.startswith("t") and not keeps else name
 

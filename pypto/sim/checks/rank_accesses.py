@@ -25,6 +25,7 @@ class RankAccesses:
         self._closed: list[Words] = []
         self._open = np.zeros((0, _COLUMNS + 1), np.int64)
         self._passed: dict[int, int] = {}
+        self._lanes: dict[tuple[int, ...], set[int]] = {}
 
     def events(self) -> Words:
         """Rows (kind, node, seat, program, instruction, box); boxes are at absolute addresses."""
@@ -45,6 +46,7 @@ class RankAccesses:
         events[:, 3], events[:, 4] = of[:, c.S_PROGRAM], records[:, w.ACCESS_INSTRUCTION]
         events[:, 5:_COLUMNS] = records[:, w.ACCESS_BOX :]
         signals = events[:, 0] >= w.NOTIFIES
+        self._note_lanes(events[events[:, 0] == w.NOTIFIES], of[events[:, 0] == w.NOTIFIES])
         events[~signals, 5] += allocations[records[~signals, w.ACCESS_ALLOCATION], w.GM_BASE]
         for seat in np.unique(events[:, 2]).tolist():
             own = events[:, 2] == seat
@@ -52,6 +54,18 @@ class RankAccesses:
             events[own, _COLUMNS] = passed - signals[own]  # a signal stands between what is before and behind it
             self._passed[seat] = int(passed[-1])
         self._close(np.concatenate((self._open, events)))
+
+    def _note_lanes(self, notifies: Words, of: Words) -> None:
+        """Which vector lanes of a block made the same addition."""
+        for event, seat in zip(notifies.tolist(), of.tolist()):
+            node, program, instruction, (cell, rank, value, sets) = event[1], event[3], event[4], event[5:9]
+            if not sets and seat[c.S_CORE] > 0:
+                key = node, seat[c.S_BLOCK], program, instruction, cell, rank, value
+                self._lanes.setdefault(key, set()).add(seat[c.S_LANE])
+
+    def doubled(self) -> list[tuple[int, int, int, int, int]]:
+        """(program, instruction, cell, rank, value) of the additions that both lanes of a block made."""
+        return [key[2:] for key, lanes in self._lanes.items() if len(lanes) > 1]  # type: ignore[misc]
 
     def _close(self, events: Words) -> None:
         """Drop repeated events, and put away those that no later one can be equal to."""

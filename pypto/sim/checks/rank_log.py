@@ -55,6 +55,8 @@ class RankLog:
     places: tuple[Place, ...] = ()
     before: tuple[tuple[int, int], ...] = ()
     windows: tuple[Window, ...] = field(default_factory=tuple)
+    doubled: tuple[tuple[int, int, int, int], ...] = ()
+    """Additions that both lanes of a block made: (place, cell, rank, value)."""
 
 
 def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
@@ -69,9 +71,12 @@ def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
             numbers[program, index] = len(places)
             places.append(_place(watch, program, index))
         row[:3], row[EV_PLACE], row[EV_BOX:] = event[:3], numbers[program, index], event[5:]
+    doubled = []
+    for program, index, cell, rank, value in watch.rank_accesses.doubled():
+        doubled.append((numbers[program, index], cell, rank, value))
     nodes = sorted({int(node) for node in rows[:, EV_NODE]})
     before = tuple((a, b) for b in nodes for a in sorted(watch.graph.ancestors(b).intersection(nodes)))
-    return RankLog(rows, tuple(places), before, tuple(windows))
+    return RankLog(rows, tuple(places), before, tuple(windows), tuple(doubled))
 
 
 def _place(watch: LaunchWatch, program: int, index: int) -> Place:

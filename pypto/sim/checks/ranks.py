@@ -11,6 +11,8 @@ import numpy as np
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import overlaps, shared_runs
 from pypto.sim.checks.collectives import collective_at
+from pypto.sim.checks.deferred import deferred_findings
+from pypto.sim.checks.doubled import doubled_findings
 from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.places import index_ranges, ranges_text
 from pypto.sim.checks.rank_log import Place, Window
@@ -27,7 +29,7 @@ _RACES_PER_PAIR: Final = 64
 def rank_findings(order: RunOrder) -> Iterator[Finding]:
     """Races on windows, and signals used against their discipline."""
     seen: set[tuple[object, ...]] = set()
-    for finding in (*_races(order), *_discipline(order)):
+    for finding in (*_races(order), *_discipline(order), *deferred_findings(order), *doubled_findings(order)):
         key = finding.kind, finding.tensor, finding.locations
         if key not in seen:
             seen.add(key)

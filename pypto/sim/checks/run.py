@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pypto.sim.checks.contracts import contract_findings
+from pypto.sim.checks.deferred import crowded_findings
 from pypto.sim.checks.directions import direction_findings
 from pypto.sim.checks.failures import failure_findings, left_behind_findings
 from pypto.sim.checks.findings import Finding, error_of
@@ -28,6 +29,7 @@ from pypto.sim.tile_program import TileProgram
 
 if TYPE_CHECKING:
     from pypto.sim.crew import LeftBehind
+    from pypto.sim.launch import Launch
     from pypto.sim.program import Execution, LoadedProgram, TensorArgument
     from pypto.sim.tasks import TaskPlan
 
@@ -70,9 +72,23 @@ class Report:
             watch.add_memory(number, groups[number], True, tracked)
         return watch
 
+    @property
+    def told(self) -> bool:
+        """Whether something was found that needs no watch."""
+        return bool(self._static)
+
     def rank_log(self) -> RankLog | None:
         """What the launch did with windows and signals; ``None`` when it has none."""
         return rank_log(self.watch, self._windows) if self.watch is not None and self._windows else None
+
+    def orchestrated(self, launch: Launch) -> None:
+        """The orchestration has ended."""
+        if self.checks.rings is not None and "scope-deadlock" in self.checks.kinds:
+            from pypto.sim.checks.scopes import scope_findings
+
+            self._static += scope_findings(launch.recorder, self.program.orchestration, self.checks.rings)
+        if self.checks.rings is not None and "deferred-wait" in self.checks.kinds:
+            self._static += crowded_findings(launch.pending, self.checks.rings)
 
     def close(self) -> None:
         """Everything has been reported."""
@@ -89,13 +105,13 @@ class Report:
         found: Iterator[Finding] = iter(())
         if failure is not None:
             found = failure_findings(failure)
-        found = chain(found, left_behind_findings(left))
+        found = chain(found, left_behind_findings(left), self._static)
         if self.indices is not None and failure is None:
             found = chain(found, self.indices.findings())
         if self.watch is not None:
             self.watch.finish()
             late = () if failure is not None else value_findings(self.watch)
-            found = chain(found, self._static, race_findings(self.watch), late, direction_findings(self.watch))
+            found = chain(found, race_findings(self.watch), late, direction_findings(self.watch))
         self.findings = tuple(f for f in found if f.kind in self.checks.kinds)
 
 
@@ -140,7 +156,7 @@ def _execute(report: Report, run: Callable[[Report], Execution]) -> Execution:
         if not report.findings:
             raise
         raise error_of(report.findings) from failure
-    if report.watch is None and report.indices is None and not done.left_behind:
+    if report.watch is None and report.indices is None and not done.left_behind and not report.told:
         return done
     report.gather(None, done.left_behind)
     if report.findings and checks.mode == "raise":

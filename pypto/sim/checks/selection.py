@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pypto.sim.checks import forced
 from pypto.sim.checks import words as w
@@ -14,18 +14,32 @@ Kind = Literal[
     "uninit", "out-of-valid", "direction", "precision",
     "bounds", "deadlock", "fifo", "misuse", "shape-contract", "placement",
     "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective",
+    "starvation", "scope-deadlock", "duplicate-notify", "deferred-wait",
     "overflow", "wrap",
 ]  # fmt: skip
 KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
-CHEAP: Final = frozenset(("bounds", "deadlock", "fifo", "misuse", "placement"))
+CHEAP: Final = frozenset(("bounds", "deadlock", "starvation", "scope-deadlock", "fifo", "misuse", "placement"))
 ON_REQUEST: Final = frozenset(("overflow", "wrap"))
 _ORDER: Final = frozenset(
     ("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction")
 )
-_RANKS: Final = frozenset(("publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective"))
+_RANKS: Final = frozenset(
+    (
+        "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective", "duplicate-notify",
+        "deferred-wait",
+    )
+)  # fmt: skip
 _VALUES: Final = frozenset(("uninit", "out-of-valid", "precision", "overflow", "wrap"))
 _NAMED: Final = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
+
+
+class Rings(NamedTuple):
+    """What the task runtime of a launch can hold: tasks and bytes of heap per ring (spec distributed 6.2)."""
+
+    window: tuple[int, ...]
+    heap: tuple[int, ...]
+    schedulers: int
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,7 @@ class Checks:
     mode: Literal["raise", "collect"] = "raise"
     poison: Literal["nan", "pattern", "zero"] = "nan"
     whole_outputs: bool = True
+    rings: Rings | None = None
 
     @classmethod
     def of(
