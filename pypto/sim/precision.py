@@ -125,6 +125,9 @@ class _Watched:
             self.comparison.copies.add(tensor.address, tensor.nbytes)
         return self.comparison
 
+    def orchestrated(self, launch: Any) -> None:
+        """The orchestration has ended."""
+
 
 class _Comparison:
     """The watch of a launch (:class:`pypto.sim.frames.Watch` of every core, too)."""
@@ -152,9 +155,6 @@ class _Comparison:
 
     def new_core(self) -> _Comparison:
         return self
-
-    def orchestrated(self, launch: Any) -> None:
-        """The orchestration has ended."""
 
     def allocated(self, number: int, name: str, shape: Any, dtype: Any, address: int, size: int, **_: Any) -> None:
         """The orchestration has made a tensor."""
