@@ -3,6 +3,9 @@
 An allocation is divided into buckets on several levels; those of a level are eight times as large as those of the one
 below. An access is kept on the lowest level whose buckets are at least as long as it is, in the bucket it begins in. So
 everything that may overlap a range begins, on every level, in the range or one bucket before it.
+
+Accesses of single elements, as gathers, scatters and scalar code make them, would crowd the lowest level. When an
+allocation has more than a few, it gets buckets of cache lines for them; lines share buckets when there are many.
 """
 
 from __future__ import annotations
@@ -21,9 +24,16 @@ LEVELS: Final = 8
 _BYTES: Final = 0
 _FIRST: Final = 1
 COUNT: Final = _FIRST + LEVELS
-WRITERS: Final = COUNT + LEVELS  # nodes that were noted as its writers
+LINES: Final = LEVELS  # the level of cache lines
+WRITERS: Final = COUNT + LEVELS + 1  # nodes that were noted as its writers
 LAST_WRITER: Final = WRITERS + 1  # 1 + the node noted last
-ROW_WORDS: Final = WRITERS + 2
+LINE_BUCKETS: Final = LAST_WRITER + 1  # of cache lines, a power of two; 0: none yet
+_FIRST_LINE: Final = LINE_BUCKETS + 1  # the first of them
+CROSSES: Final = _FIRST_LINE + 1  # 1: an access of the level of lines goes on in the next line
+ROW_WORDS: Final = CROSSES + 1
+_LINE_SHIFT: Final = 6
+_MOST_LINES: Final = 4096
+CROWD: Final = 32  # accesses of the lowest level that make buckets of lines worth while
 
 
 @kernel_code
@@ -57,6 +67,46 @@ def first_bucket(row, level, low):
 def last_bucket(row, level, high):
     """Last bucket of a level that may hold what overlaps a range up to byte ``high``."""
     return row[_FIRST + level] + _bucket(row, level, row[_BYTES] if level == LEVELS - 1 else high - 1)
+
+
+@kernel_code
+def is_of_a_line(low, high):
+    """Whether an access of the bytes [low, high) belongs on the level of cache lines."""
+    return high - low <= 1 << _LINE_SHIFT
+
+
+@kernel_code
+def line_bucket(row, line):
+    """Number of the bucket, among all, of cache line number ``line``."""
+    return row[_FIRST_LINE] + (line & row[LINE_BUCKETS] - 1)
+
+
+@kernel_code
+def first_line(row, low):
+    """First cache line that may hold what overlaps a range from byte ``low`` on."""
+    return (low >> _LINE_SHIFT) - row[CROSSES]
+
+
+@kernel_code
+def last_line(row, low, high):
+    """Last cache line to look at for a range; with as many lines as there are buckets it has met all of them."""
+    return min((high - 1) >> _LINE_SHIFT, first_line(row, low) + row[LINE_BUCKETS] - 1)
+
+
+@kernel_code
+def note_line(row, low, high):
+    """An access of the level of lines is kept: its line."""
+    if low >> _LINE_SHIFT != high - 1 >> _LINE_SHIFT:
+        row[CROSSES] = 1
+    return low >> _LINE_SHIFT
+
+
+def add_lines(row: Words, first: int) -> int:
+    """Give an allocation (its row) buckets of cache lines, numbered from ``first`` on; how many."""
+    lines = max(int(row[_BYTES]) >> _LINE_SHIFT, 1)
+    row[LINE_BUCKETS] = min(1 << (lines - 1).bit_length(), _MOST_LINES)
+    row[_FIRST_LINE] = first
+    return int(row[LINE_BUCKETS])
 
 
 def allocation_row(size: int, first: int) -> tuple[Words, int]:

@@ -46,7 +46,9 @@ def _pairs(rows: Words) -> Iterator[tuple[Words, Words]]:
     """(scalar store, bulk store) of one block to one line, no fence between."""
     by_scalar = rows[:, w.ACCESS_KIND] & w.BY_SCALAR != 0
     bulk = rows[~by_scalar]
-    for one in rows[by_scalar]:
+    if not len(bulk):
+        return
+    for one in _one_per_line(rows[by_scalar]):
         near = bulk
         for word in (_SEAT, w.ACCESS_ALLOCATION, w.ACCESS_FENCES):
             near = near[near[:, word] == one[word]]
@@ -57,6 +59,13 @@ def _pairs(rows: Words) -> Iterator[tuple[Words, Words]]:
         hits = overlaps(near[:, w.ACCESS_BOX : w.ACCESS_WORDS], np.repeat(line[None], len(near), 0))
         for other in near[np.flatnonzero(hits)]:
             yield one, other
+
+
+def _one_per_line(stores: Words) -> Words:
+    """The first of those scalar stores of an instruction that are alike: in one line, with no fence between."""
+    alike = stores[:, [_SEAT, w.ACCESS_ALLOCATION, w.ACCESS_FENCES, w.ACCESS_INSTRUCTION, w.ACCESS_BOX]]
+    alike[:, -1] //= c.LINE_BYTES
+    return stores[np.sort(np.unique(alike, axis=0, return_index=True)[1])]
 
 
 def _open(rows: Words, running: Iterable[int]) -> Words:

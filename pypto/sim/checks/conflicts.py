@@ -16,17 +16,25 @@ from functools import cache
 from typing import Any, Final
 
 from pypto.sim.checks import words as w
-from pypto.sim.checks.boxes import BASE, box_covers, box_end, boxes_overlap
+from pypto.sim.checks.boxes import BASE, DIMENSIONS, PAIRS, RUN, box_covers, box_end, boxes_overlap
 from pypto.sim.checks.buckets import (
     COUNT,
+    CROWD,
     LAST_WRITER,
     LEVELS,
+    LINE_BUCKETS,
+    LINES,
     ROW_WORDS,
     WRITERS,
     bucket_of,
     first_bucket,
+    first_line,
+    is_of_a_line,
     last_bucket,
+    last_line,
     level_of,
+    line_bucket,
+    note_line,
 )
 from pypto.sim.checks.search import reaches
 from pypto.sim.entry import compiled_entry
@@ -90,8 +98,9 @@ _READS_TRIED: Final = 16  # earlier reads of a bucket that a read may take the p
     Q_WRITERS,  # rows (allocation, node, program, instruction, first byte, end) of first writes
     Q_WRITERS_USED,
     Q_WRITERS_CAPACITY,
-) = range(16)
-REQUEST_WORDS: Final = 16
+    Q_CROWDED,  # allocation that needs buckets of cache lines, -1: none
+) = range(17)
+REQUEST_WORDS: Final = 17
 WRITER_WORDS: Final = 6
 WRITERS_NOTED: Final = 64  # per allocation
 
@@ -196,6 +205,14 @@ def _compare(request, entry, entry_box, record, record_box, seat):
 
 
 @kernel_code
+def _touch(a, b):
+    """Whether two boxes may have a byte in common: at most their outer bounds are told apart."""
+    if a[PAIRS + 2 * DIMENSIONS - 2] == 1 and a[BASE] + a[RUN] <= b[BASE]:
+        return False
+    return b[PAIRS + 2 * DIMENSIONS - 2] != 1 or b[BASE] + b[RUN] > a[BASE]
+
+
+@kernel_code
 def _meet(request, head, row, level, record, record_box, low, high, seat, tries):
     """Compare one access with those of one list, of which ``tries`` are looked at; True when one stands for it."""
     heads = as_pointer(request[Q_HEADS])
@@ -207,7 +224,11 @@ def _meet(request, head, row, level, record, record_box, low, high, seat, tries)
         following, dropped = entry[E_NEXT], False
         if entry[E_LOW] < high and low < entry[E_HIGH]:
             entry_box = as_pointer(address + 8 * w.ACCESS_BOX)
-            if entry[E_SEAT] == seat[S_SEAT] and entry[E_NODE] == seat[S_NODE]:
+            own = entry[E_SEAT] == seat[S_SEAT] and entry[E_NODE] == seat[S_NODE]
+            if own and not _touch(entry_box, record_box):
+                previous, current = current, following
+                continue
+            if own:
                 same = entry[w.ACCESS_KIND] == record[w.ACCESS_KIND] and entry[w.ACCESS_EPOCH] == record[w.ACCESS_EPOCH]
                 if same and entry[w.ACCESS_ROOT] == record[w.ACCESS_ROOT] and box_covers(entry_box, record_box):
                     return True
@@ -242,6 +263,27 @@ def _note_writer(request, row, record, seat, low, high):
 
 
 @kernel_code
+def _met_before(request, row, record, record_box, low, high, seat):
+    """Compare one access with all that lie near it; True when one stands for it."""
+    writes = record[w.ACCESS_KIND] & w.WRITES
+    for level in range(LEVELS):
+        if row[COUNT + level] > 0:
+            for bucket in range(first_bucket(row, level, low), last_bucket(row, level, high) + 1):
+                for kind in range(2):
+                    tries = _READS_TRIED if kind + writes == 0 else request[Q_CAPACITY]
+                    if _meet(request, 2 * bucket + kind, row, level, record, record_box, low, high, seat, tries):
+                        return True
+    if row[COUNT + LINES] > 0:
+        for line in range(first_line(row, low), last_line(row, low, high) + 1):
+            for kind in range(2):
+                tries = _READS_TRIED if kind + writes == 0 else request[Q_CAPACITY]
+                head = 2 * line_bucket(row, line) + kind
+                if _meet(request, head, row, LINES, record, record_box, low, high, seat, tries):
+                    return True
+    return False
+
+
+@kernel_code
 def _take(request, record_address):
     """Compare one access with those that lie near it, and keep it."""
     record, record_box = as_pointer(record_address), as_pointer(record_address + 8 * w.ACCESS_BOX)
@@ -255,31 +297,34 @@ def _take(request, record_address):
         _note_writer(request, row, record, seat, low, high)
     if record[w.ACCESS_KIND] & w.BY_SCALAR != 0:
         low, high = low // LINE_BYTES * LINE_BYTES, low // LINE_BYTES * LINE_BYTES + LINE_BYTES
-    for level in range(LEVELS):
-        if row[COUNT + level] > 0:
-            for bucket in range(first_bucket(row, level, low), last_bucket(row, level, high) + 1):
-                for kind in range(2):
-                    tries = _READS_TRIED if kind + writes == 0 else request[Q_CAPACITY]
-                    if _meet(request, 2 * bucket + kind, row, level, record, record_box, low, high, seat, tries):
-                        return
+    if _met_before(request, row, record, record_box, low, high, seat):
+        return
     number = request[Q_UNUSED]
     if number >= 0:
         request[Q_UNUSED] = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number)[E_NEXT]
     else:
         number = request[Q_FREE]
         request[Q_FREE] = number + 1
-    entry, level = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number), level_of(low, high)
-    head = request[Q_HEADS] + 8 * (2 * bucket_of(row, level, low) + writes)
+    entry = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number)
+    if row[LINE_BUCKETS] > 0 and is_of_a_line(low, high):
+        level, bucket = LINES, line_bucket(row, note_line(row, low, high))
+    else:
+        level = level_of(low, high)
+        bucket = bucket_of(row, level, low)
+    head = request[Q_HEADS] + 8 * (2 * bucket + writes)
     _write_entry(record, seat, entry)
     entry[E_LOW], entry[E_HIGH], entry[E_NEXT] = low, high, load_word(head)
     store_word(head, number)
     row[COUNT + level] += 1
+    if row[COUNT] > CROWD and row[LINE_BUCKETS] == 0 and is_of_a_line(low, high):
+        request[Q_CROWDED] = record[w.ACCESS_ALLOCATION]
 
 
 def _absorb(request):
-    """Take records until all are in the table or the table is full; Q_DONE says how far it got."""
+    """Take records until all are in the table, or until it has to grow; Q_DONE says how far it got."""
     while request[Q_DONE] < request[Q_COUNT]:
-        if request[Q_FREE] >= request[Q_CAPACITY] or request[Q_WRITERS_USED] >= request[Q_WRITERS_CAPACITY]:
+        full = request[Q_FREE] >= request[Q_CAPACITY] or request[Q_WRITERS_USED] >= request[Q_WRITERS_CAPACITY]
+        if full or request[Q_CROWDED] >= 0:
             return 1
         _take(request, request[Q_RECORDS] + 8 * w.ACCESS_WORDS * request[Q_DONE])
         request[Q_DONE] += 1

@@ -10,7 +10,7 @@ import numpy as np
 from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import search as g
 from pypto.sim.checks import words as w
-from pypto.sim.checks.buckets import ROW_WORDS, allocation_row
+from pypto.sim.checks.buckets import ROW_WORDS, add_lines, allocation_row
 from pypto.sim.recording import Words
 
 
@@ -112,6 +112,7 @@ class AccessTable:
         self._buckets = 0
         request = self._request
         request[c.Q_UNUSED], request[c.Q_FREE], request[c.Q_FOUND], request[c.Q_WRITERS_USED] = -1, 0, 0, 0
+        request[c.Q_CROWDED] = -1
 
     def _point(self) -> None:
         request = self._request
@@ -146,14 +147,33 @@ class AccessTable:
         """Accesses of allocation ``number`` of ``size`` bytes are going to be compared."""
         row, buckets = allocation_row(size, self._buckets)
         self._buckets += buckets
-        if number >= len(self._allocations) or self._buckets > len(self._heads):
+        if number >= len(self._allocations):
             self._allocations = _with_room(self._allocations, number + 1)
-            if self._buckets > len(self._heads):
-                grown = np.full((max(self._buckets, 2 * len(self._heads)), 2), -1, np.int64)
-                grown[: len(self._heads)] = self._heads
-                self._heads = grown
             self._point()
+        self._make_room()
         self._allocations[number] = row
+
+    def _make_room(self) -> None:
+        """Heads for all buckets."""
+        if self._buckets > len(self._heads):
+            grown = np.full((max(self._buckets, 2 * len(self._heads)), 2), -1, np.int64)
+            grown[: len(self._heads)] = self._heads
+            self._heads = grown
+            self._point()
+
+    def _grow(self) -> None:
+        """Room for what the compiled part has asked for."""
+        request = self._request
+        crowded = int(request[c.Q_CROWDED])
+        if crowded >= 0:
+            request[c.Q_CROWDED] = -1
+            self._buckets += add_lines(self._allocations[crowded], self._buckets)
+            self._make_room()
+        elif int(request[c.Q_FREE]) >= len(self._entries):
+            self._entries = _with_room(self._entries, len(self._entries) + 1)
+        else:
+            self._writers = _with_room(self._writers, len(self._writers) + 1)
+        self._point()
 
     def take(self, records: Words, seats: Words) -> None:
         """Compare the accesses ``records`` (int64[n, ACCESS_WORDS]) with all that matter, and keep them.
@@ -164,11 +184,7 @@ class AccessTable:
         request[c.Q_RECORDS], request[c.Q_COUNT], request[c.Q_DONE] = records.ctypes.data, len(records), 0
         request[c.Q_SEATS] = seats.ctypes.data
         while self._absorb(self._address) != 0:
-            if int(request[c.Q_FREE]) >= len(self._entries):
-                self._entries = _with_room(self._entries, len(self._entries) + 1)
-            else:
-                self._writers = _with_room(self._writers, len(self._writers) + 1)
-            self._point()
+            self._grow()
 
     def snapshots(self, crew: int) -> Words:
         """Snapshots of a crew that accesses name, rising."""
