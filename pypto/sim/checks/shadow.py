@@ -127,21 +127,23 @@ def set_region(map_, address, pitch, rows, size, code):
 
 
 @kernel_code
-def run_code(map_, address, size):
-    """The code that all ``size`` bytes have, or ``MIXED``."""
-    flags, first, last = load_word(map_ + 8), address >> _SHIFT, (address + size - 1) >> _SHIFT
-    code = load_uint8(flags + first)
+def same_run(map_, address, size):
+    """Bytes from ``address`` on, at most ``size``, that have the code of the first."""
+    flags, codes = load_word(map_ + 8), load_word(map_)
+    code, at, end = load_uint8(flags + (address >> _SHIFT)), address, address + size
     if code == w.MIXED:
-        code = load_uint8(load_word(map_) + address)
-    for block in range(first, last + 1):
-        flag = load_uint8(flags + block)
+        code = load_uint8(codes + address)
+    while at < end:
+        flag, stop = load_uint8(flags + (at >> _SHIFT)), min(end, ((at >> _SHIFT) + 1) << _SHIFT)
         if flag == w.MIXED:
-            for at in range(max(address, block << _SHIFT), min(address + size, (block + 1) << _SHIFT)):
-                if load_uint8(load_word(map_) + at) != code:
-                    return w.MIXED
+            while at < stop:
+                if load_uint8(codes + at) != code:
+                    return at - address
+                at += 1
         elif flag != code:
-            return w.MIXED
-    return code
+            return at - address
+        at = stop
+    return size
 
 
 @kernel_code

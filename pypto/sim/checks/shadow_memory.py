@@ -18,8 +18,21 @@ class ShadowMemory:
         blocks = -(-(self._skip + size) // BLOCK) + 1
         self._flags = np.full(blocks, code, np.uint8)
         self._codes = np.empty(blocks * BLOCK, np.uint8)
+        if code != w.DEFINED:
+            self._leave_out_what_is_around(size)
         first = address - self._skip
         self.map = self._codes.ctypes.data - first, self._flags.ctypes.data - first // BLOCK
+
+    def _leave_out_what_is_around(self, size: int) -> None:
+        """Bytes of the first and the last block that are not of the memory count as defined."""
+        last = (self._skip + size) // BLOCK
+        edges = {0} if self._skip else set()
+        for block in edges | ({last} if (self._skip + size) % BLOCK else set()):
+            codes = self._codes[block * BLOCK : (block + 1) * BLOCK]
+            codes[:] = w.DEFINED
+            start = self._skip if block == 0 else 0
+            stop = (self._skip + size) - block * BLOCK if block == last else BLOCK
+            codes[start:stop], self._flags[block] = self._flags[block], w.MIXED
 
     def fill(self, low: int, high: int, code: int) -> None:
         """Give bytes [low, high) a code."""
@@ -45,5 +58,13 @@ class ShadowMemory:
 
     def is_defined(self, low: int, high: int) -> bool:
         """Whether bytes [low, high) are defined and finite."""
-        first, last = (low + self._skip) // BLOCK, -(-(high + self._skip) // BLOCK)
-        return not self._flags[first:last].any() or not self.read(low, high).any()
+        low, high = low + self._skip, high + self._skip
+        first, last = low // BLOCK, -(-high // BLOCK)
+        doubtful = first + np.flatnonzero(self._flags[first:last])
+        if not len(doubtful):
+            return True
+        flags = self._flags[doubtful][:, None]
+        held = np.where(flags == w.MIXED, self._codes.reshape(-1, BLOCK)[doubtful], flags)
+        held[0, : max(low - int(doubtful[0]) * BLOCK, 0)] = w.DEFINED
+        held[-1, high - int(doubtful[-1]) * BLOCK :] = w.DEFINED
+        return not held.any()

@@ -1,7 +1,7 @@
 """Rules of instructions that compute every element of the destination from elements of the sources.
 
-When all they read is defined the result is, apart from infinities. Otherwise a row is worked through in runs, as long
-as every source has one code in the run, and only where that is not so element by element.
+When all they read is defined the result is, apart from infinities. Otherwise a row is worked through in runs in which
+every source has one code.
 """
 
 # ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.origins import RUN, settle, settle_run, used_code
+from pypto.sim.checks.rules.origins import settle, settle_run, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
     all_cols,
@@ -38,7 +38,7 @@ from pypto.sim.checks.shadow import (
     is_float,
     is_undefined,
     region_is_defined,
-    run_code,
+    same_run,
     set_codes,
     stronger,
 )
@@ -111,38 +111,29 @@ def _element(state, args, fact, i, j):
 
 
 @kernel_code
-def _run(state, args, fact, i, j, count):
-    """Code of ``count`` elements of the result from (i, j) on, or ``MIXED`` when they have to be told apart."""
-    launch, rule, result = as_pointer(state[w.LAUNCH]), fact[w.FACT_RULE], 0
+def _run_length(state, args, fact, i, j, most):
+    """Elements of the result from (i, j) on, at most ``most``, for which every source has one code; 0: not known."""
+    rule = fact[w.FACT_RULE]
     if rule == w.ROW_REDUCE or rule == w.COL_REDUCE or rule == w.PART or rule == w.SELECT:
-        return w.MIXED
+        return 0
     for k in range(fact[w.FACT_SOURCES]):
-        position = fact[w.FACT_SOURCE + k]
-        tile = args[position]
-        row, col = 0 if _one_row(fact, k) else i, 0 if _one_column(fact, k) else j
-        length = 1 if _one_column(fact, k) else count
-        if row >= all_rows(tile) or col + length > all_cols(tile):
-            return w.MIXED
-        code = run_code(map_of(state, tile), address_of(tile, row, col), length * element_size(tile))
-        if code == w.MIXED:
-            return code
-        if code != 0:
-            result = stronger(launch, result, used_code(state, position, code, row, col, tile))
-    return result
+        tile, row = args[fact[w.FACT_SOURCE + k]], 0 if _one_row(fact, k) else i
+        if not _one_column(fact, k):
+            if row >= all_rows(tile) or j >= all_cols(tile):
+                return 0
+            size, count = element_size(tile), min(most, all_cols(tile) - j)
+            most = same_run(map_of(state, tile), address_of(tile, row, j), count * size) // size
+    return most
 
 
 @kernel_code
-def _follow_run(state, args, fact, target, i, j, count):
-    """Codes of ``count`` elements from (i, j) on."""
+def _follow_run(state, args, fact, target, i, j, most):
+    """Codes of elements from (i, j) on; returns how many of the next ``most``."""
     dtype, size = dtype_of(target), element_size(target)
     map_, data = map_of(state, target), address_of(target, i, j)
-    code = _run(state, args, fact, i, j, count)
-    if code != w.MIXED:
-        settle_run(state, fact, map_, code, data, size, dtype, i, j, count)
-        return
-    for k in range(count):
-        one = _element(state, args, fact, i, j + k)
-        set_codes(map_, data + k * size, size, settle(state, fact, one, data + k * size, dtype, i, j + k))
+    count, code = max(_run_length(state, args, fact, i, j, most), 1), _element(state, args, fact, i, j)
+    settle_run(state, fact, map_, code, data, size, dtype, i, j, count)
+    return count
 
 
 @kernel_code
@@ -178,8 +169,9 @@ def follow_elements(state, args, fact):
             if defined and is_finite_run(data + i * pitch, cols, dtype):
                 set_codes(map_of(state, target), data + i * pitch, cols * size, 0)
                 continue
-            for j in range(0, cols, RUN):
-                _follow_run(state, args, fact, target, i, j, min(RUN, cols - j))
+            j = 0
+            while j < cols:
+                j += _follow_run(state, args, fact, target, i, j, cols - j)
     set_rest(state, target, rows, cols)
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from pypto.sim import layout
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.origins import RUN, name_origin, settle, settle_run
+from pypto.sim.checks.rules.origins import name_origin, settle_run
 from pypto.sim.checks.rules.tile import address_of, dtype_of, element_size, map_of, ranges_matter
-from pypto.sim.checks.shadow import code_of, is_defined, is_finite_run, set_codes
+from pypto.sim.checks.shadow import code_of, is_defined, is_finite_run, same_run, set_codes
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_word
 
@@ -68,14 +68,21 @@ def follow_run(state, fact, target, row, col, source, step, length, defined, all
     if defined and (not ranges_matter(state, fact, dtype) or is_finite_run(at, length, dtype)):
         set_codes(map_of(state, target), at, length * size, 0)
         return
-    if defined:
-        for j in range(0, length, RUN):
-            count = min(RUN, length - j)
-            settle_run(state, fact, map_of(state, target), 0, at + j * size, size, dtype, row, col + j, count)
-        return
-    for j in range(length):
-        code = code_of(memory_map(allocation), source + j * step, size)
-        code = _taken(state, fact, code, allocation, source + j * step, size, tensor)
+    map_, of_map = map_of(state, target), memory_map(allocation)
+    j = 0
+    while j < length:
+        first, count, code = source + j * step, 1, 0
+        if defined:
+            count = length
+        else:
+            if step == size:
+                count = max(same_run(of_map, first, (length - j) * size) // size, 1)
+            code = _taken(state, fact, code_of(of_map, first, size), allocation, first, size, tensor)
+            if code != 0 and count > 1:
+                last = first + (count - 1) * step
+                _taken(state, fact, code_of(of_map, last, size), allocation, last, size, tensor)
         if code == 0:
-            code = settle(state, fact, 0, at + j * size, dtype, row, col + j)
-        set_codes(map_of(state, target), at + j * size, size, code)
+            settle_run(state, fact, map_, 0, at + j * size, size, dtype, row, col + j, count)
+        else:
+            set_codes(map_, at + j * size, count * size, code)
+        j += count

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.origins import name_origin, settle
+from pypto.sim.checks.rules.origins import name_origin, settle, settle_run
 from pypto.sim.checks.rules.tile import (
     address_of,
     all_cols,
@@ -18,6 +18,7 @@ from pypto.sim.checks.rules.tile import (
     part_is_defined,
     ranges_matter,
     row_pitch,
+    same_elements,
     set_code,
     set_part,
     set_rest,
@@ -72,13 +73,20 @@ def _move_box(state, fact, source, row, col, target, to_row, to_col, rows, cols,
             at = address_of(target, to_row, to_col)
             set_region(map_of(state, target), at, row_pitch(target), rows, cols * element_size(target), 0)
             return
+    size, map_ = element_size(target), map_of(state, target)
     for i in range(rows):
-        for j in range(cols):
-            code = code_at(state, source, row + (j if turned else i), col + (i if turned else j))
+        j = 0
+        while j < cols:
+            of_row, of_col = (row + j, col + i) if turned else (row + i, col + j)
+            count, at = 1, address_of(target, to_row + i, to_col + j)
+            if not turned:
+                count = same_elements(state, source, of_row, of_col, cols - j)
+            code = code_at(state, source, of_row, of_col)
             if converts:
-                at = address_of(target, to_row + i, to_col + j)
-                code = settle(state, fact, code, at, dtype, to_row + i, to_col + j)
-            set_code(state, target, to_row + i, to_col + j, code)
+                settle_run(state, fact, map_, code, at, size, dtype, to_row + i, to_col + j, count)
+            else:
+                set_codes(map_, at, count * size, code)
+            j += count
 
 
 @kernel_code

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pypto.sim.checks import words as w
 from pypto.sim.checks.rules.tile import valid_cols, valid_rows
-from pypto.sim.checks.shadow import finiteness, is_float, is_undefined, new_origin, set_codes
+from pypto.sim.checks.shadow import finiteness, is_finite_run, is_float, is_undefined, new_origin, set_codes
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer
-
-RUN: Final = 8
-"""Elements that rules look at together when they cannot take a whole row at once."""
 
 
 @kernel_code
@@ -59,25 +54,20 @@ def settle(state, fact, code, value, dtype, row, col):
 
 
 @kernel_code
-def _one_finiteness(data, count, size, dtype):
-    """What :func:`finiteness` says of all ``count`` elements, -1 when they differ."""
-    kind = finiteness(data, dtype)
-    for k in range(1, count):
-        if finiteness(data + k * size, dtype) != kind:
-            return -1
-    return kind
-
-
-@kernel_code
 def settle_run(state, fact, map_, code, data, size, dtype, row, col, count):
     """Give ``count`` results from address ``data`` on, (row, col) and to its right, the codes they have.
 
     The sources of all of them have ``code``. Results that are alike are settled together.
     """
     alike = code != 0 and is_undefined(as_pointer(state[w.LAUNCH]), code) or not is_float(dtype)
-    if alike or _one_finiteness(data, count, size, dtype) >= 0:
+    if alike or is_finite_run(data, count, dtype):
         set_codes(map_, data, count * size, settle(state, fact, code, data, dtype, row, col))
         return
-    for k in range(count):
-        value = data + k * size
-        set_codes(map_, value, size, settle(state, fact, code, value, dtype, row, col + k))
+    k = 0
+    while k < count:
+        value, length = data + k * size, 1
+        kind = finiteness(value, dtype)
+        while k + length < count and finiteness(value + length * size, dtype) == kind:
+            length += 1
+        set_codes(map_, value, length * size, settle(state, fact, code, value, dtype, row, col + k))
+        k += length

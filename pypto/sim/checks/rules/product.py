@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from pypto.sim.checks import words as w
-from pypto.sim.checks.rules.origins import settle, used_code
+from pypto.sim.checks.rules.origins import settle_run, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
     all_cols,
@@ -18,6 +18,7 @@ from pypto.sim.checks.rules.tile import (
     part_is_defined,
     ranges_matter,
     row_code,
+    same_elements,
     set_part,
     set_rest,
     valid_cols,
@@ -25,7 +26,7 @@ from pypto.sim.checks.rules.tile import (
 )
 from pypto.sim.checks.shadow import is_finite_run, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_uint8, store_int8
+from pypto.sim.native import as_pointer, fill_bytes, load_uint8, store_int8
 
 
 @kernel_code
@@ -78,16 +79,28 @@ def follow_product(state, args, fact):
             set_codes(map_, at, cols * size, 0)
             continue
         of_row = 0 if defined else _row(state, args, fact, accumulates, i)
-        for j in range(cols):
-            code = of_row
+        j = 0
+        while j < cols:
+            code, count = of_row, cols
             if not defined:
+                count = same_elements(state, target, i, j, cols - j) if accumulates else cols - j
+                count = _same_columns(state, j, count)
                 code = stronger(launch, code, load_uint8(state[w.SCRATCH] + j))
                 own = code_at(state, target, i, j) if accumulates else 0
                 if own != 0:
                     code = stronger(launch, code, used_code(state, fact[w.FACT_TARGET], own, i, j, target))
-            value = at + j * size
-            set_codes(map_, value, size, settle(state, fact, code, value, dtype, i, j))
+            settle_run(state, fact, map_, code, at + j * size, size, dtype, i, j, count)
+            j += count
     set_rest(state, target, rows, cols)
+
+
+@kernel_code
+def _same_columns(state, first, most):
+    """Columns from ``first`` on to which the right operand gives one code."""
+    count = 1
+    while count < most and load_uint8(state[w.SCRATCH] + first + count) == load_uint8(state[w.SCRATCH] + first):
+        count += 1
+    return count
 
 
 @kernel_code
@@ -108,14 +121,31 @@ def _columns(state, args, fact, accumulates, cols):
     last = fact[w.FACT_SOURCE + fact[w.FACT_SOURCES] - 1]
     length = _length(args, fact, accumulates)
     rows, columns = _right_rows(tile, turned, length), _right_cols(tile, turned, length)
-    defined = part_is_defined(state, tile, rows, columns)
-    for j in range(cols):
-        code = 0
-        if not defined:
-            code, place = row_code(state, tile, j, columns) if turned else col_code(state, tile, j, rows)
-            if code != 0:
-                code = used_code(state, position, code, j if turned else place, place if turned else j, tile)
-        bias = code_at(state, args[last], 0, j) if last != position else 0
-        if bias != 0:
-            code = stronger(launch, code, used_code(state, last, bias, 0, j, args[last]))
-        store_int8(state[w.SCRATCH] + j, code)
+    fill_bytes(state[w.SCRATCH], cols, 0)
+    if not part_is_defined(state, tile, rows, columns):
+        if turned:
+            for j in range(cols):
+                code, place = row_code(state, tile, j, columns)
+                if code != 0:
+                    store_int8(state[w.SCRATCH] + j, used_code(state, position, code, j, place, tile))
+        else:
+            for i in range(rows):
+                _add_row(state, launch, position, tile, i, cols)
+    if last != position:
+        _add_row(state, launch, last, args[last], 0, cols)
+
+
+@kernel_code
+def _add_row(state, launch, position, tile, row, cols):
+    """Let row ``row`` of an operand have its part in the codes of the columns."""
+    j = 0
+    while j < cols:
+        count = same_elements(state, tile, row, j, cols - j)
+        code = code_at(state, tile, row, j)
+        if code != 0:
+            code = used_code(state, position, code, row, j, tile)
+            for k in range(j, j + count):
+                known = load_uint8(state[w.SCRATCH] + k)
+                if known != code:
+                    store_int8(state[w.SCRATCH] + k, stronger(launch, known, code))
+        j += count

@@ -8,7 +8,7 @@ from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address
 from pypto.sim.checks.rules.memory import is_followed, memory_map, note_bytes
-from pypto.sim.checks.rules.origins import settle, used_code
+from pypto.sim.checks.rules.origins import settle_run, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
     dtype_of,
@@ -18,7 +18,7 @@ from pypto.sim.checks.rules.tile import (
     ranges_matter,
     row_pitch,
 )
-from pypto.sim.checks.shadow import code_of, is_defined, is_finite_run, new_event, set_codes, stronger
+from pypto.sim.checks.shadow import code_of, is_defined, is_finite_run, new_event, same_run, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.kernels.window import (
     outer_count,
@@ -44,8 +44,11 @@ def _store_run(state, fact, source, row, to, step, length, tensor):
             if not adds:
                 set_codes(map_, to, length * size, 0)
             return
-    for j in range(length):
-        code, at = code_of(of_map, of + j * of_size, of_size), to + j * step
+    j = 0
+    while j < length:
+        code, at, count = code_of(of_map, of + j * of_size, of_size), to + j * step, 1
+        if step == size and not adds:
+            count = max(same_run(of_map, of + j * of_size, (length - j) * of_size) // of_size, 1)
         if code != 0:
             code = used_code(state, fact[w.FACT_SOURCE], code, row, j, source)
         if adds:
@@ -55,8 +58,10 @@ def _store_run(state, fact, source, row, to, step, length, tensor):
                 old = 0
             code = stronger(as_pointer(state[w.LAUNCH]), code, old)
         if converts:
-            code = settle(state, fact, code, at, dtype, row, j)
-        set_codes(map_, at, size, code)
+            settle_run(state, fact, map_, code, at, size, dtype, row, j, count)
+        else:
+            set_codes(map_, at, count * size, code)
+        j += count
 
 
 @kernel_code

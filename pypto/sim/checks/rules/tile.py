@@ -11,6 +11,7 @@ from pypto.sim.checks.shadow import (
     is_defined,
     is_float,
     region_is_defined,
+    same_run,
     set_codes,
     set_region,
     stronger,
@@ -86,6 +87,15 @@ def code_at(state, tile, row, col):
     if row >= all_rows(tile) or col >= all_cols(tile):
         return 0
     return code_of(map_of(state, tile), address_of(tile, row, col), element_size(tile))
+
+
+@kernel_code
+def same_elements(state, tile, row, col, most):
+    """Elements from (row, col) on to the right, at most ``most`` and at least 1, that have one code."""
+    if row >= all_rows(tile) or col >= all_cols(tile):
+        return 1
+    size, count = element_size(tile), min(most, all_cols(tile) - col)
+    return max(same_run(map_of(state, tile), address_of(tile, row, col), count * size) // size, 1)
 
 
 @kernel_code
