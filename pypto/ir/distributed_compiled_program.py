@@ -14,6 +14,8 @@ from pypto.ir.artifact import signature_of, write_meta
 from pypto.ir.compiled_program import ParamInfo
 from pypto.ir.dtype import DataType
 from pypto.ir.enums import FunctionType, ParamDirection
+from pypto.ir.errors import CompileError
+from pypto.ir.walk import expressions_of
 
 if TYPE_CHECKING:
     from pypto.ir.compilation import Checks
@@ -256,6 +258,7 @@ def compile_distributed(
     from pypto.ir.artifact import write_build
     from pypto.ir.compilation import GENERATIONS, _dump_dir, prepared
     from pypto.ir.lowering.build import build
+    from pypto.ir.lowering.chip_results import with_result_outputs
     from pypto.ir.lowering.distributed_domains import Domains
     from pypto.ir.lowering.distributed_host import HostLowering
     from pypto.ir.lowering.orchestrators import host_orchestrator, with_chip_programs
@@ -263,8 +266,10 @@ def compile_distributed(
 
     program = with_chip_programs(outline_chips(program))
     chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
+    ready = with_result_outputs(ready)
     checks.placed(ready, GENERATIONS[backend_type.name], directory)
     host = host_orchestrator(ready)
+    _check_lanes(host, chip)
     domains = Domains(host).infer()
     text = HostLowering(host, ready.functions, domains).run()
     entries = [f for f in ready.functions.values() if f.type == FunctionType.Orchestration]
@@ -290,6 +295,16 @@ def compile_distributed(
     }
     write_meta(directory / META, meta)
     return DistributedCompiledProgram(directory, platform, config, meta, ready, sub_workers)
+
+
+def _check_lanes(host: ir.Function, chip: Any) -> None:
+    """A collective on more cores than the chip has cannot start (spec distributed 2.13.3)."""
+    cores = chip.vector_cores
+    for stmt in host.body:
+        for expr in expressions_of(stmt):
+            lanes = expr.attrs.get("lanes", 1) if isinstance(expr, ir.FunctionCall) else 1
+            if lanes > cores:
+                raise CompileError(f"core_num={lanes} exceeds the backend AIV core count ({cores})", expr.span)
 
 
 def _write_sub_workers(directory: Path, program: ir.Program) -> list[SubWorkerSource]:

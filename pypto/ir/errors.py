@@ -86,6 +86,13 @@ class CompileError(Error, ValueError):
     """A rule that only lowering can check: capacity, data path, cast without a path."""
 
 
+class DomainError(CompileError, InternalError):
+    """Windows that do not fit the ranks they go to.
+
+    Programs written for the reference implementation may expect an ``InternalError`` here (spec distributed 1.6, 2.4).
+    """
+
+
 class PartialCodegenError(CompileError, RuntimeError):
     """Several functions of a program could not be generated (spec language 8.1, runtime 3.5).
 

@@ -424,6 +424,11 @@ class Function:
 
         return python_print(self, prefix=prefix, concise=concise, format=format)
 
+    @property
+    def requires_runtime_binding(self) -> bool:
+        """True for a HOST sub-worker without a body, which ``prepare(callbacks=...)`` must provide."""
+        return bool(self.attrs.get("required"))
+
     def param(self, name: str) -> Param:
         """The parameter called ``name``; ``KeyError`` otherwise."""
         for p in self.params:

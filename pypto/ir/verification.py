@@ -194,8 +194,64 @@ def _wrong_side(call: ir.Call, inside: bool) -> Iterator[Finding]:
         yield Finding("AivSplitValid", f"pl.{name} computes on the cube inside a pl.split_aiv region", call.span)
 
 
+# --- deferred waits ---
+
+
+def _deferred_waits(function: ir.Function, program: ir.Program) -> Iterator[Finding]:
+    """A deferred wait is a task of its own, which holds no core (spec distributed 2.11)."""
+    if function.type in DEVICE:
+        for call in _deferred(function.body):
+            yield Finding(
+                "DeferredWait", f"pld.system.defer_wait stands in the kernel {function.name!r}; {_OWN_BLOCK}", call.span
+            )
+        return
+    for stmt in statements(function.body):
+        if isinstance(stmt, ir.Scope) and stmt.kind in ("at", "spmd", "cluster", "split_aiv"):
+            own = [stmt for stmt in stmt.body if not isinstance(stmt, ir.Scope)]
+            calls = list(_deferred(own))
+            if calls:
+                yield from _wrong_block(stmt, calls, function)
+
+
+_OWN_BLOCK = "give it a block of its own: with pl.at(level=pl.Level.CORE_GROUP) as tid:"
+MOST_CONDITIONS = 64
+
+
+def _deferred(body: list[ir.Stmt]) -> Iterator[ir.Call]:
+    for stmt in statements(body):
+        for expr in direct_expressions(stmt):
+            for inner in walk(expr):
+                if isinstance(inner, ir.Call) and inner.op == "pld.system.defer_wait":
+                    yield inner
+
+
+def _wrong_block(scope: ir.Scope, calls: list[ir.Call], function: ir.Function) -> Iterator[Finding]:
+    told = [name for name in ("predicate", "allow_early_resolve", "core_num", "split") if scope.attrs.get(name)]
+    if scope.kind != "at" or told:
+        what = f"{told[0]}=" if told else f"pl.{scope.kind}"
+        yield Finding("DeferredWait", f"a block of deferred waits takes no {what}; {_OWN_BLOCK}", scope.span)
+    for stmt in statements(scope.body):
+        values = [v for e in direct_expressions(stmt) for v in walk(e) if isinstance(v, (ir.Call, ir.FunctionCall))]
+        other = [v for v in values if v not in calls and not isinstance(v.type, (ir.ScalarType, ir.NoneType))]
+        effect = [v for v in values if isinstance(v, ir.Call) and isinstance(v.type, ir.NoneType) and v not in calls]
+        for value in (*other, *(v for v in effect if v.op != "system.nothing")):
+            yield Finding("DeferredWait", f"a block of deferred waits does nothing else; {_OWN_BLOCK}", value.span)
+    for call in calls:
+        signal = call.arguments["signal"]
+        parameter = isinstance(signal, ir.Var) and any(p.name == signal.name for p in function.params)
+        if not parameter:
+            yield Finding(
+                "DeferredWait", "the signal of a deferred wait is a parameter itself, not a part of one", call.span
+            )
+    if len(calls) > MOST_CONDITIONS:
+        yield Finding(
+            "DeferredWait", f"a task has at most {MOST_CONDITIONS} conditions, this one {len(calls)}", scope.span
+        )
+
+
 RULES: tuple[Callable[[ir.Function, ir.Program], Iterator[Finding]], ...] = (
     _types,
     _inout_use,
     _split_regions,
+    _deferred_waits,
 )

@@ -16,7 +16,7 @@ import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.ir import nodes as ir
 from pypto.ir.enums import AtomicType, ReduceOp
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, InvalidOperationError
 from pypto.ir.operations import dims
 
 CHUNK_BYTES = 16 * 1024  # of a collective's accumulator (spec distributed 2.13.4)
@@ -557,7 +557,7 @@ def _signal(signal: ir.Expr, call: ir.Call, lanes: int = 1) -> ir.Expr:
     """A mesh signal as ``[ranks, lanes]``."""
     kind = signal.type
     assert isinstance(kind, ir.TensorType)
-    if len(kind.shape) == 1:
+    if len(kind.shape) == 1 and call.attrs.get("host"):
         if lanes > 1:
             raise CompileError(
                 f"{call.op}: core_num={lanes} needs a signal of shape [ranks, {lanes}], got {dims.listing(kind.shape)}",
@@ -586,7 +586,9 @@ def _row_length(tensor: ir.Expr, call: ir.Call) -> int:
 
 def _on_allreduce(a: Any, call: ir.Call) -> Expansion:
     if a["signal"] is None:
-        raise CompileError(f"{call.op} in a kernel needs an explicit signal", call.span)
+        raise InvalidOperationError(
+            f"{call.op} in a kernel needs an explicit signal: it expects a DistributedTensor signal", call.span
+        )
     flat, size = _flat(a["target"], call)
     element_bytes = _bytes(flat)
     chunk = min(_padded(size, element_bytes), CHUNK_BYTES // element_bytes)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pypto.language as pl
 import pypto.language.distributed as pld
 from pypto.ir import nodes as ir
-from pypto.ir.dtype import INT32, INT64
+from pypto.ir.dtype import FP32, INT32, INT64
 from pypto.ir.enums import ReduceOp
 from pypto.ir.errors import CompileError, Error, InvalidOperationError
+from pypto.ir.operations import dims
 from pypto.ir.operations.distributed import POINTER
 from pypto.ir.walk import rewrite_body
 
@@ -40,10 +41,34 @@ def host_collective(parser: RankCalls, call: ir.Call, node: ast.Call) -> ir.Func
             parser.fail(InvalidOperationError, f"{call.op}: {name} must be window-bound in a HOST orchestrator", node)
     if call.op == "pld.tensor.all_to_all_v" and parser.loops:
         raise CompileError(f"{call.op} in a HOST orchestrator cannot stand in a loop", call.span)
+    if call.op == "pld.tensor.allreduce" and arguments["mode"] == "ring":
+        _check_ring(call, operands[0].type, operands[1].type)
     function = _function(parser, call, operands)
     position = OPERANDS[call.op].index("target" if "target" in OPERANDS[call.op] else "signal")
-    attrs = {"everywhere": True, "returns": (position,)}
+    attrs = {"everywhere": True, "returns": (position,), "lanes": int(arguments.get("core_num") or 1)}
     return ir.FunctionCall(function.name, tuple(operands), operands[position].type, "call", attrs, parser.span(node))
+
+
+def _check_ring(call: ir.Call, target: ir.TensorType, signal: ir.TensorType) -> None:
+    """What the HOST form of a ring can do: FP32, Sum, equal segments, a row of the signal per step and one more."""
+    if call.arguments["op"] is not ReduceOp.Sum:
+        raise CompileError(f"{call.op}: mode='ring' of a HOST orchestrator reduces with ReduceOp.Sum only", call.span)
+    if target.dtype != FP32:
+        raise CompileError(f"{call.op}: mode='ring' of a HOST orchestrator reduces FP32, not {target.dtype}", call.span)
+    ranks = dims.constant(signal.shape[1]) if len(signal.shape) == 2 else None
+    if ranks is None:
+        return  # refused where the ring is written out
+    if dims.less(signal.shape[0], 2 * (ranks - 1) + 1):
+        raise CompileError(
+            f"{call.op}: the signal of a ring of {ranks} ranks needs [{2 * (ranks - 1) + 1}, {ranks}] cells, "
+            f"got {dims.listing(signal.shape)}",
+            call.span,
+        )
+    size = dims.constant(dims.product(target.shape))
+    if size is not None and size % ranks:
+        raise CompileError(
+            f"{call.op}: {size} elements do not divide into {ranks} equal segments; use mode='mesh'", call.span
+        )
 
 
 def _private_signal(parser: RankCalls, lanes: int, node: ast.Call) -> ir.Expr:

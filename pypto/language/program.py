@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto.ir import nodes as ir
-from pypto.ir.enums import FunctionType, Level, Role
+from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
 from pypto.ir.errors import ParserError, ParserSyntaxError, ParserTypeError
 from pypto.ir.span import Span
 from pypto.language.parser.annotations import is_bare, split_direction, to_type
@@ -197,7 +197,7 @@ class ProgramParser:
         takes_self = bool(tree.args.args) and tree.args.args[0].arg == "self"
         options = declaration.options
         if is_host_callback(options):
-            return self._callback(name, tree, params, returns, options, source)
+            return self._callback(name, tree, params, returns, options, source, takes_self)
         if declaration.external_source is not None:
             return self._external(name, params, returns, declaration, source)
         parser = FunctionParser(source, environment, self, options)
@@ -235,8 +235,11 @@ class ProgramParser:
         returns: tuple[ir.Type, ...] | None,
         options: FunctionOptions,
         source: Source,
+        takes_self: bool,
     ) -> ir.Function:
         """A HOST-level sub-worker: the body stays Python (spec language 3.6)."""
+        if takes_self:
+            raise ParserSyntaxError(f"{name} is a HOST sub-worker and must not declare 'self'", source.span(tree))
         declared_only = (
             len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
         )
@@ -244,7 +247,7 @@ class ProgramParser:
             "python": self._declarations[name].python,
             "required": declared_only,
             "source": source.text,
-            "returns": (),
+            "returns": tuple(i for i, p in enumerate(params) if p.direction != ParamDirection.In)[: len(returns or ())],
         }
         return ir.Function(
             name, params, [], options.type, options.level, options.role, returns or (), attrs, False, source.span(tree)

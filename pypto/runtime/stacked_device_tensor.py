@@ -69,11 +69,29 @@ class StackedDeviceTensor:
         self._check_tail(rest)
         return self.shards[leading]
 
+    def _axes(self, rest: Sequence[Any]) -> list[int]:
+        """The axis that each part of an index is about; what an Ellipsis stands for is left out."""
+        at = next((i for i, part in enumerate(rest) if part is Ellipsis), len(rest))
+        behind = len(rest) - at - 1
+        return [i + 1 if i <= at else len(self.full_shape) - behind + i - at - 1 for i in range(len(rest))]
+
+    def _is_whole(self, part: Any, axis: int) -> bool:
+        """``...``, ``:`` and slices over a whole axis."""
+        if part is Ellipsis or part == _WHOLE:
+            return True
+        extent = self.full_shape[axis]
+        return isinstance(part, slice) and part.step in (None, 1) and _bounds(part, extent) == (0, extent)
+
     def _check_tail(self, rest: Sequence[Any]) -> None:
         ellipses = sum(part is Ellipsis for part in rest)
         if ellipses > 1:
             raise IndexError(f"at most one Ellipsis may index a stacked tensor, got {ellipses}")
         if len(rest) - ellipses > len(self.full_shape) - 1:
             raise IndexError(f"too many indices: {1 + len(rest) - ellipses} for rank {len(self.full_shape)}")
-        if any(part is not Ellipsis and part != _WHOLE for part in rest):
+        if not all(self._is_whole(part, axis) for part, axis in zip(rest, self._axes(rest))):
             raise ValueError(f"only whole-shard access is possible after the leading index, got {list(rest)}")
+
+
+def _bounds(part: slice, extent: int) -> tuple[Any, Any]:
+    """First and last + 1 as written; ``None`` is the end of the axis."""
+    return (0 if part.start is None else part.start, extent if part.stop is None else part.stop)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pypto.ir import nodes as ir
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, DomainError
 from pypto.ir.walk import blocks, direct_expressions, walk
 
 MAX_DOMAIN_RANKS = 64
@@ -45,11 +45,11 @@ class Domains:
         domains: list[Domain] = []
         for name, size in self.sizes.items():
             if name not in self.viewed.values():
-                raise CompileError(
+                raise DomainError(
                     f"window buffer {name!r} is a dead allocation: no pld.window views it", self.spans[name]
                 )
             if name not in self.devices:
-                raise CompileError(
+                raise DomainError(
                     f"window buffer {name!r} is not consumed by any chip_orch dispatch with device=",
                     self.spans[name],
                     "a collective over it alone has no inferred comm-domain coverage",
@@ -159,7 +159,7 @@ class Domains:
             return
         if "device" not in call.attrs:
             if buffers:
-                raise CompileError(
+                raise DomainError(
                     f"window buffer {buffers[0]!r} is not consumed by any chip_orch dispatch: "
                     f"{call.callee!r} is called without device=",
                     call.span,
@@ -169,6 +169,8 @@ class Domains:
             self._check_constant(call)
             return
         devices = self._devices(call, loops)
+        if not devices:  # a loop without iterations dispatches nothing
+            return
         for buffer in buffers:
             known = self.devices.get(buffer, set())
             self.devices[buffer] = ALL if isinstance(known, str) or isinstance(devices, str) else known | devices
@@ -177,7 +179,7 @@ class Domains:
     def _check_constant(call: ir.FunctionCall) -> None:
         device = ir.as_dim(call.attrs["device"])
         if isinstance(device, int) and device < 0:
-            raise CompileError(f"device={device}: a non-negative rank index is needed", call.span)
+            raise DomainError(f"device={device}: a non-negative rank index is needed", call.span)
 
     def _devices(self, call: ir.FunctionCall, loops: tuple[ir.For, ...]) -> set[int] | str:
         device = call.attrs["device"]
@@ -194,7 +196,7 @@ class Domains:
             )
         start, step, stop = ir.as_dim(loop.start), ir.as_dim(loop.step), self._resolved(loop.stop)
         if step != 1 or not isinstance(start, int) or start < 0:
-            raise CompileError("a dispatch loop starts at a non-negative constant and has step 1", loop.span)
+            raise DomainError("a dispatch loop starts at a non-negative constant and has step 1", loop.span)
         if isinstance(stop, int):
             return set(range(start, stop))
         if isinstance(stop, ir.Call) and stop.op == "pld.system.world_size" and start == 0:

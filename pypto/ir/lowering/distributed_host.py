@@ -6,7 +6,8 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.enums import FunctionType
-from pypto.ir.errors import CompileError
+from pypto.ir.errors import CompileError, DomainError
+from pypto.ir.lowering.chip_results import RESULT
 from pypto.ir.lowering.distributed_domains import Domain, Domains
 from pypto.ir.lowering.scalars import identifier
 from pypto.ir.lowering.statements import StatementLowering
@@ -161,6 +162,7 @@ class HostLowering(StatementLowering):
                 self.span,
                 "call the @pl.jit (Orchestration) function that launches it",
             )
+        self._check_windows(call, callee)
         where = f"{self.span.filename}:{self.span.line}"
         domain = call.attrs.get("everywhere")
         if domain is not None:
@@ -171,6 +173,18 @@ class HostLowering(StatementLowering):
         )
         self._bind(targets, call, f"host.dispatch({call.callee!r}, [{args}], {device}, {where!r})", callee)
         self.depth -= domain is not None
+
+    def _check_windows(self, call: ir.FunctionCall, callee: ir.Function) -> None:
+        for parameter, value in zip(callee.params, call.args):
+            kind = parameter.type
+            if not (isinstance(kind, ir.TensorType) and kind.distributed and isinstance(value.type, ir.TensorType)):
+                continue
+            if not value.type.distributed:
+                raise DomainError(
+                    f"{callee.name}: {parameter.name!r} is a window (pld.DistributedTensor) and gets a plain tensor",
+                    call.span,
+                    "allocate it: buf = pld.alloc_window_buffer(...), then pld.window(buf, ...)",
+                )
 
     def _domain_of(self, call: ir.FunctionCall) -> str:
         window = next(a for a in call.args if isinstance(a.type, ir.TensorType) and a.type.distributed)
@@ -245,7 +259,7 @@ class HostLowering(StatementLowering):
         return value.name
 
     def _create(self, call: ir.Call) -> str:
-        if self.depth > 1:
+        if self.depth > 1 and RESULT not in call.attrs:
             raise CompileError("pl.create_tensor must be a top-level statement of a HOST orchestrator", self.span)
         a = call.arguments
         return f"host.create({self._shape(tuple(map(ir.as_dim, a['shape'])))}, {a['dtype'].to_string()!r})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.enums import FunctionType
-from pypto.ir.errors import InvalidOperationError
+from pypto.ir.errors import InvalidOperationError, ParserSyntaxError
 from pypto.ir.operations.distributed import SHORT_NAMES, canonical
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.scopes import Scopes
@@ -98,7 +98,10 @@ class RankCalls(Scopes):
                 "pld.alloc_window_buffer takes its name from the variable it is assigned to; leave name= out", node
             )
         self._check_place("pld.tensor.alloc_window_buffer", value_node)
-        call = self._operation_call("pld", "alloc_window_buffer", value_node)
+        try:
+            call = self._operation_call("pld", "alloc_window_buffer", value_node)
+        except InvalidOperationError as error:
+            raise ParserSyntaxError(error.message, error.span, error.hint) from error
         assert isinstance(call, ir.Call)
         names = self.attrs.setdefault("window_buffers", [])
         if name in names:

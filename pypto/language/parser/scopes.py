@@ -86,9 +86,13 @@ class Scopes(Control):
             return
         namespace, _, name = value.op.partition(".")
         if namespace == "tile" or (namespace == "tensor" and name not in CONTROL_PLANE):
+            if self.on_host():
+                what = f"DistributedCodegen does not support op {value.op!r}: a HOST orchestrator computes nothing"
+            else:
+                what = f"pl.{name} computes on a core but stands in orchestration code"
             self.fail(
                 InvalidOperationError,
-                f"pl.{name} computes on a core but stands in orchestration code",
+                what,
                 node,
                 "put it inside 'with pl.at(level=pl.Level.CORE_GROUP):' or into an InCore function",
             )
