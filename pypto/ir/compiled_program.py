@@ -131,7 +131,18 @@ class _Callable:
         _ = self.chip_callable
 
     def bind_external(self, name: str, function: Any) -> None:
-        """Run ``function`` (on NumPy views of the arguments) in place of the C++ kernel ``name``."""
+        """Run ``function`` in place of the C++ kernel ``name``, from the next launch on.
+
+        It is called with one argument per parameter of the kernel: NumPy views of the tensors, into which it writes
+        its results, and numbers (``pypto.sim.external``). ``ValueError``: the program has no such C++ kernel;
+        ``TypeError``: ``function`` cannot be called.
+        """
+        known = self.chip_callable.program.externals
+        if name not in known:
+            there = f"those of this program: {', '.join(known)}" if known else "this program has none"
+            raise ValueError(f"{name!r} is not a C++ kernel; {there}")
+        if not callable(function):
+            raise TypeError(f"the stand-in of {name!r} must be a function, got {type(function).__name__}")
         self._stand_ins[name] = function
 
     def bind_arguments(self, args: Sequence[Any]) -> tuple[Any, ...]:

@@ -408,6 +408,8 @@ class Printer:
             options.append(f"role={self.prefix}.Role.{function.role.name}")
         if function.attrs.get("auto_scope") is False:
             options.append("auto_scope=False")
+        if function.attrs.get("external_source"):
+            options.append(f"external_source={function.attrs['external_source']!r}")
         return f"({', '.join(options)})" if options else ""
 
     def _param(self, param: ir.Param) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto.ir import nodes as ir
@@ -199,7 +199,10 @@ class ProgramParser:
         if is_host_callback(options):
             return self._callback(name, tree, params, returns, options, source, takes_self)
         if declaration.external_source is not None:
-            return self._external(name, params, returns, declaration, source)
+            stub = external_stub(source, tree)
+            parser = FunctionParser(source, environment, self, options)
+            function = parser.parse(stub, params, returns, takes_self, source.span(tree))
+            return _external(function, declaration.external_source, returns)
         parser = FunctionParser(source, environment, self, options)
         return parser.parse(tree, params, returns, takes_self, source.span(tree))
 
@@ -253,27 +256,44 @@ class ProgramParser:
             name, params, [], options.type, options.level, options.role, returns or (), attrs, False, source.span(tree)
         )
 
-    def _external(
-        self,
-        name: str,
-        params: list[ir.Param],
-        returns: tuple[ir.Type, ...] | None,
-        declaration: FunctionDeclaration,
-        source: Source,
-    ) -> ir.Function:
-        attrs = {"external_source": declaration.external_source, "returns": ()}
-        return ir.Function(
-            name,
-            params,
-            [],
-            declaration.options.type,
-            declaration.options.level,
-            declaration.options.role,
-            returns or (),
-            attrs,
-            True,
-            source.span(source.tree),
-        )
+
+def external_stub(source: Source, tree: ast.FunctionDef) -> ast.FunctionDef:
+    """``tree`` of a C++ kernel with nothing but its ``pl.func_attr`` statements (spec language 3.10)."""
+    kept = []
+    for stmt in tree.body:
+        value = stmt.value if isinstance(stmt, ast.Expr) else None
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "pl.func_attr":
+            kept.append(stmt)
+        elif not isinstance(stmt, ast.Pass) and not isinstance(value, ast.Constant):
+            raise ParserSyntaxError(
+                f"{tree.name!r} is a C++ kernel: its body holds a docstring, pl.func_attr, '...' or 'pass' only",
+                source.span(stmt),
+            )
+    return ast.FunctionDef(**{**{f: getattr(tree, f) for f in tree._fields}, "body": kept})
+
+
+def _external(function: ir.Function, path: str, declared: tuple[ir.Type, ...] | None) -> ir.Function:
+    """The stub of the C++ kernel in ``path``: what it returns are its output parameters, in their order."""
+    from pypto.ir.printer import print_type
+
+    outputs = [i for i, p in enumerate(function.params) if p.direction != ParamDirection.In]
+    positions: list[int] = []
+    for kind in declared or ():
+        rest = (i for i in outputs if i > max(positions, default=-1) and function.params[i].type == kind)
+        position = next(rest, None)
+        if position is None:
+            named = ", ".join(f"{p.name}: {print_type(p.type)}" for p in map(function.params.__getitem__, outputs))
+            raise ParserTypeError(
+                f"result {len(positions)} of C++ kernel {function.name!r} is {print_type(kind)}; results are output "
+                f"parameters in their order, and it has {named or 'none'}",
+                function.span,
+            )
+        positions.append(position)
+    if declared is None:
+        positions = outputs
+    types = tuple(function.params[i].type for i in positions)
+    attrs = {**function.attrs, "external_source": path, "returns": tuple(positions)}
+    return replace(function, return_types=types, attrs=attrs)
 
 
 def is_host_callback(options: FunctionOptions) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from pypto.ir.dtype import FP16, DataType
 from pypto.sim import layout
 from pypto.sim.emitter import word_float
+from pypto.sim.faults import ExecutionError
 from pypto.sim.memory import memory_view
 from pypto.sim.recording import Words
 from pypto.sim.tile_program import Submit
@@ -32,7 +34,19 @@ def call_stand_in(function: StandIn, request: Submit, frame: Words) -> None:
         else:
             word = int(frame[offset])
             arguments.append(word_float(word) if position in request.floats else word)
+    _check_takes(function, request.kernel, len(arguments))
     function(*arguments)
+
+
+def _check_takes(function: StandIn, kernel: str, count: int) -> None:
+    try:
+        inspect.signature(function).bind(*range(count))
+    except ValueError:
+        return  # a built-in function that does not tell its parameters
+    except TypeError as e:
+        raise ExecutionError(
+            f"the stand-in of C++ kernel '{kernel}' gets {count} arguments, one per parameter of the kernel: {e}"
+        ) from e
 
 
 def tensor_view(words: Words) -> NDArray[Any]:

@@ -107,6 +107,11 @@ class LoadedProgram:
         self.gathers = any(call.row.kernel == "gather.flat" for kernel in kernels.values() for call in kernel.calls)
         self._last_bound: _Bound | None = None
 
+    @property
+    def externals(self) -> tuple[str, ...]:
+        """Names of the C++ kernels, which only a stand-in can run."""
+        return tuple(self._library.externals)
+
     def _plan(self) -> dict[int, TaskPlan]:
         plans = {}
         for site, request in enumerate(self.orchestration.requests):

@@ -461,3 +461,46 @@ def test_two_constant_slots_of_one_declaration_hold_two_values():
     x, y = torch.randn(32, 64), torch.zeros(16, 64)
     ir.compile(ConstantSlots, platform="a2a3sim")(x, y)
     torch.testing.assert_close(y, x[:16] - x[16:])
+
+
+@pytest.mark.parametrize("platform", ["a2a3", "a5sim"])
+def test_a_group_that_splits_its_transfers_runs_both_vector_cores(platform):
+    @pl.program
+    class Halves:
+        @pl.function(type=pl.FunctionType.AIC)
+        def multiply(self, a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32]):
+            left = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
+            right = pl.move(pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
+            pl.tpush_to_aiv(pl.matmul(left, right), split=1)
+
+        @pl.function(type=pl.FunctionType.AIV)
+        def finish(self, y: pl.Out[pl.Tensor[[32, 32], pl.FP32]]) -> pl.Tensor[[32, 32], pl.FP32]:
+            got: pl.Tile[[16, 32], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split=1)
+            done = pl.add(got, 1.0)
+            pl.tfree_to_aic(got, split=1)
+            y = pl.store(done, [pl.tile.get_subblock_idx() * 16, 0], y)
+            return y
+
+        @pl.function(type=pl.FunctionType.Group)
+        def pair(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP32],
+            b: pl.Tensor[[64, 32], pl.FP32],
+            y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        ) -> pl.Tensor[[32, 32], pl.FP32]:
+            self.multiply(a, b)
+            y = self.finish(y)
+            return y
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP32],
+            b: pl.Tensor[[64, 32], pl.FP32],
+            y: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+        ) -> pl.Tensor[[32, 32], pl.FP32]:
+            y = self.pair(a, b, y)
+            return y
+
+    a, b = rnd(32, 64), rnd(64, 32, seed=1)
+    torch.testing.assert_close(ir.compile(Halves, platform=platform)(a, b), a @ b + 1, rtol=1e-4, atol=1e-4)

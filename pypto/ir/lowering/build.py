@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pypto.ir import nodes as ir
-from pypto.ir.enums import FunctionType
+from pypto.ir.enums import FunctionType, SplitMode
 from pypto.ir.errors import CompileError, PartialCodegenError
 from pypto.ir.lowering.cores import separate
 from pypto.ir.lowering.instructions import Kernel
@@ -116,12 +116,27 @@ def _add_group(result: Build, function: ir.Function, program: ir.Program) -> Non
     aic, aiv = kinds.get(FunctionType.AIC), kinds.get(FunctionType.AIV)
     if aic is None and aiv is None:
         raise CompileError(f"group {function.name!r} calls no AIC or AIV function", function.span)
-    lanes = 2 if function.attrs.get("dual_aiv_dispatch") or members.count(aiv or "") == 2 else 1
+    called = [function, *(program.functions[m] for m in (aic, aiv) if m)]
+    both = members.count(aiv or "") == 2 or any(map(_asks_for_both_lanes, called))
     result.groups[identifier(function.name)] = {
         "aic": identifier(aic) if aic else None,
         "aiv": identifier(aiv) if aiv else None,
-        "lanes": lanes,
+        "lanes": 2 if both else 1,
     }
+
+
+def _asks_for_both_lanes(function: ir.Function) -> bool:
+    """A split of the function or of one of its transfers hands every vector core its part (spec ops 17)."""
+    from pypto.ir.walk import expressions_of
+
+    if function.attrs.get("dual_aiv_dispatch") or function.attrs.get("split", SplitMode.NONE) != SplitMode.NONE:
+        return True
+    calls = (e for s in function.body for e in expressions_of(s) if isinstance(e, ir.Call))
+    return any(_is_transfer(c) and c.arguments.get("split") for c in calls)
+
+
+def _is_transfer(call: ir.Call) -> bool:
+    return call.op.rpartition(".")[2].startswith(("tpush_to_", "tpop_from_"))
 
 
 def _reached(program: ir.Program, entry: ir.Function) -> list[ir.Function]:

@@ -58,7 +58,8 @@ class Statements(Calls):
             if pending and len(block) > emitted:
                 block[emitted].comments = (*pending, *block[emitted].comments)
                 pending = []
-        self._warn_of_dropped(body[-1])
+        if body:
+            self._warn_of_dropped(body[-1])
 
     def _statement(self, node: ast.stmt) -> None:
         for kind, message in REJECTED_STATEMENTS.items():
@@ -470,11 +471,17 @@ class Statements(Calls):
                 self.syntax("keys of pl.func_attr are string literals", node)
             if key.value in ("auto_scope", "external_source") or key.value in self.attrs:
                 self.syntax(f"pl.func_attr cannot set {key.value!r} here", node)
-            stated = self.argument(value, True)
+            stated = self._attribute(value)
             if key.value == "split" and not isinstance(stated, SplitMode):
                 self.syntax('"split" of pl.func_attr takes a pl.SplitMode member', value)
             if stated != SplitMode.NONE or key.value != "split":
                 self.attrs[key.value] = stated
+
+    def _attribute(self, value: ast.expr) -> Any:
+        """A value of ``pl.func_attr``; the strings of a list are keywords' values too."""
+        if isinstance(value, (ast.List, ast.Tuple)):
+            return [self.argument(item, True) for item in value.elts]
+        return self.argument(value, True)
 
     def _dump_tag(self, call: ast.Call, node: ast.stmt) -> None:
         if len(call.args) != 1 or not isinstance(call.args[0], ast.Name):

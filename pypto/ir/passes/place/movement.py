@@ -217,6 +217,9 @@ class Movement(PlacementState):
         target = ir.Var(self.fresh("view"), call.type, self.span)
         self.emit(ir.Assign(target, ir.Call(call.op, arguments, call.type, call.attrs, self.span), self.span))
         self.derive_name(target, whole_base)
+        self.viewed[target.name] = whole_base.name
+        if call.op == "tensor.transpose" or whole_base.name in self.permuted:
+            self.permuted.add(target.name)
         return whole(target)
 
     def _window_register(self, window: Window) -> ir.Var:
@@ -232,4 +235,7 @@ class Movement(PlacementState):
         }
         self.emit(ir.Assign(target, ir.Call("tensor.slice", arguments, window.type, {}, self.span), self.span))
         self.derive_name(target, window.base)
+        self.viewed[target.name] = window.base.name
+        if not window.is_run or window.base.name in self.permuted:
+            self.permuted.add(target.name)
         return target

@@ -8,7 +8,7 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
-from pypto.ir.enums import AtomicType, MemorySpace
+from pypto.ir.enums import AtomicType, MemorySpace, ParamDirection
 from pypto.ir.errors import CompileError
 from pypto.ir.passes.place.distributed import RankTransfers
 from pypto.ir.passes.place.products import BlockedProducts
@@ -52,6 +52,8 @@ GM_VIEWS = {
     "tensor.view": "tensor",
     "tensor.reinterpret_view": "data",
 }
+COUNTING_VIEWS = ("tensor.reshape", "tensor.reinterpret_view")
+"""Views that count the elements of their operand one after the other."""
 
 
 class Operations(BlockedProducts, RankTransfers):
@@ -289,11 +291,23 @@ class Operations(BlockedProducts, RankTransfers):
 
     def _view(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
         operand = next(k for k, v in arguments.items() if is_window(v) or isinstance(v, ir.Expr))
-        if is_window(arguments[operand]):
-            return self.view_register(
-                ir.Call(call.op, arguments, call.type, call.attrs, self.span), arguments[operand], operand
-            )
+        window = arguments[operand]
+        if is_window(window) and self._has_gaps(call.op, window):
+            arguments[operand] = self.on_chip(window)
+        elif is_window(window):
+            return self.view_register(ir.Call(call.op, arguments, call.type, call.attrs, self.span), window, operand)
         return self._tensor_operation(call, arguments)
+
+    def _has_gaps(self, op: str, window: Window) -> bool:
+        """A view that counts elements in one row needs them adjacent; what is only read can be copied to be so.
+
+        Through a view of an output the kernel may write, so it stays a view, whatever it is of.
+        """
+        adjacent = window.is_run and window.base.name not in self.permuted
+        if op not in COUNTING_VIEWS or adjacent or not all(isinstance(e, int) for e in window.extents):
+            return False
+        root = self.root_of(window.base)
+        return any(p.name == root and p.direction == ParamDirection.In for p in self.function.params)
 
     def _tensor_create(self, call: ir.Call, a: dict[str, Any]) -> Value:
         shape = tuple(ir.as_dim(d) for d in a["shape"])

@@ -43,6 +43,8 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         self._assigned_often = _reassigned(function.body)
         self._sources = {p.name: p.author or p.name for p in function.params}
         self._sources |= {v.name: v.author or v.name for s in statements(function.body) for v in targets(s)}
+        self.viewed: dict[str, str] = {}  # view register -> the tensor it is a view of
+        self.permuted: set[str] = set()  # view registers whose rows are not adjacent
         self._named: dict[str, str] = {}
         self._passed_on: dict[str, str] = {}
 
@@ -101,6 +103,13 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
     def tile_variable(self, base: str, kind: ir.Type) -> ir.Var:
         """A new variable of type ``kind``."""
         return ir.Var(self.fresh(base), kind, self.span)
+
+    def root_of(self, base: ir.Var) -> str:
+        """The tensor that ``base`` is, or is a view of."""
+        name = base.name
+        while name in self.viewed:
+            name = self.viewed[name]
+        return name
 
     # --- names of the source ---
 

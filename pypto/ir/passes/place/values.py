@@ -30,6 +30,14 @@ class Window:
         zero = all(ir.as_dim(o) == 0 for o in self.offsets)
         return zero and not self.dropped and dims.all_equal(self.extents, base.shape)
 
+    @property
+    def is_run(self) -> bool:
+        """True when its elements are provably adjacent, as far as those of the base are."""
+        base = self.base.type
+        assert isinstance(base, ir.TensorType)
+        cut = [a for a in range(len(base.shape)) if not dims.all_equal(self.extents[a : a + 1], base.shape[a : a + 1])]
+        return not cut or all(extent == 1 for extent in self.extents[: cut[-1]])
+
     def kept(self) -> tuple[int, ...]:
         """Axes of the base that the value has."""
         return tuple(a for a in range(len(self.extents)) if a not in self.dropped)
