@@ -40,7 +40,7 @@ GROUPS = (
     Group("start and end", "X3", ("vector.startup", "vector.drain"), ()),
     Group("clash in a run", "X3", ("vector.bank_clash",), ("TADD", "TSUB", "TMUL")),
     Group("clash by rows", "X3", ("vector.bank_clash_rows",), ("TADD", "TSUB", "TMUL")),
-    Group("restart of a row", "X3", ("vector.loop_overlap",), ()),
+    Group("restart of a row", "X3", ("vector.loop_gap",), ()),
     Group("long operations", "X3", ("vector.ops.exp.interval", "vector.ops.sqrt.interval", "vector.ops.div.interval"),
           ("TEXP", "TSQRT", "TDIVS", "TRECIP")),
 )  # fmt: skip

@@ -85,6 +85,6 @@ def _share(cores: int, target: Chip) -> float:
 @cache
 def _vendor(part: str) -> Chip:
     """The part with cores that hardware starts together instead of the task runtime one after the other."""
-    at_once = dict.fromkeys(("dispatch", "dispatch_store", "core_setup", "core_cold_min"), 0)
-    at_once |= {"core_cold_mean": 1, "core_cold_max": 2}
+    cold = ("core_cold_min", "core_cold_median", "core_cold_max")
+    at_once = dict.fromkeys(("dispatch", "dispatch_store", "core_setup", *cold), 0)
     return chip(part).replace(**{f"runtime.{name}": value for name, value in at_once.items()})

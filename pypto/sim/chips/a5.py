@@ -52,12 +52,12 @@ _REGISTER_OPS: dict[str, tuple[float, float, float, float, float, float]] = {
 _PROFILES = "pto-isa A5 conversion profiles (7.2, X3)"
 # name: latency, interval in one run, interval in a loop over rows, elements per step
 _CONVERSIONS: dict[str, tuple[float, float, float, float]] = {
-    "convert_32_16": (5, 2.6, 2.0, 128),
+    "convert_32_16": (5, 2.6, 2.3, 128),
     "convert_16_8": (5, 1.33, 1.0, 128),
     "convert_to_bytes": (19, 24.6, 87.6, 128),
     "convert_to_nibbles": (19, 12.4, 87.7, 128),
     "convert_from_bytes": (26, 3.9, 5.0, 64),
-    "convert_from_nibbles": (29, 1.0, 3.3, 256),
+    "convert_from_nibbles": (29, 1.0, 3.4, 256),
     "precise_div": (353, 346.0, 346.5, 64),
     "precise_div_half": (162, 168.1, 168.7, 128),
 }
@@ -73,6 +73,7 @@ def _register_op(row: tuple[float, float, float, float, float, float]) -> Regist
         C(forward, "cycles", _VF, "F"),
         C(ports, "ports", _VF, "F"),
         C(interval, "cycles", _VF, "F"),
+        C(interval_half, "cycles", _VF, "F"),
         C(0, "elements", _VF, "F"),
     )
 
@@ -81,6 +82,7 @@ def _conversion(row: tuple[float, float, float, float]) -> RegisterOp:
     latency, run, rows, lanes = row
     same = C(latency, "cycles", _PROFILES, "F")
     interval = C(run, "cycles", _PROFILES, "F")
+    by_row = C(rows, "cycles", _PROFILES, "F")
     return RegisterOp(
         same,
         same,
@@ -88,7 +90,8 @@ def _conversion(row: tuple[float, float, float, float]) -> RegisterOp:
         interval,
         C(3, "cycles", _VF, "F"),
         C(1, "ports", _PROFILES, "F"),
-        C(rows, "cycles", _PROFILES, "F"),
+        by_row,
+        by_row,
         C(lanes, "elements", _PROFILES, "F"),
     )
 
@@ -215,15 +218,13 @@ VECTOR = RegisterVector(
     store=C(9, "cycles", _VF, "F"),
     load_ports=C(2, "ports", _VF, "F"),
     store_ports=C(1, "ports", _VF, "F"),
-    loop_gap=C(7, "cycles", _VF, "F"),
+    loop_gap=C(5, "cycles", "pto-isa A5 formulas: 1.1 cycles per register and 4.5 per row (7.2)", "D"),
     overlap=C(2, "cycles", "pto-isa A5 formulas: 48 cycles beside the latency of the operation (7.2)", "D"),
     dispatch=C(5, "instructions/cycle", _VF, "F"),
-    loop_overlap=C(1.3, "intervals", "pto-isa A5 formulas: rows of 1.1 to 4 cycles per register (7.2)", "D"),
     bank_clash=C(0.25, "cycles", "two loads and a store per register cost 1.25 cycles, not 1 (7.2, 7.4)", "D"),
-    bank_clash_rows=C(0.875, "cycles", "the same row by row, 1.875 cycles (7.2)", "D"),
-    mask_unpack=C(5, "cycles", "pto-isa A5 formulas: 58.9 cycles beside the registers, 52.5 for 16 bits (7.2)", "F"),
-    mask_interval=C(1.934, "cycles", "pto-isa A5 formulas: 32-bit select (7.2)", "F"),
-    mask_row=C(36.11, "cycles", "pto-isa A5 formulas: 32-bit select row by row (7.2)", "F"),
+    bank_clash_rows=C(1.1, "cycles", "pto-isa A5 formulas: 40.4 cycles per row of 20 registers (7.2)", "D"),
+    mask_unpack=C(7, "cycles", "pto-isa A5 formulas: 62.7 cycles for a pair of 32 bits, 54.6 for one of 16 (7.2)", "D"),
+    mask_interval=C(3.9, "cycles", "pto-isa A5 formulas: 2 x 1.934 for even, 3.914 for odd counts (7.2)", "F"),
     gather=C(33, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
     scatter=C(30, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
     ops=OpTable(

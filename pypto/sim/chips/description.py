@@ -160,7 +160,8 @@ class RegisterOp:
     interval_half: Constant
     forward: Constant
     ports: Constant
-    interval_rows: Constant  # interval in a loop over rows of several registers
+    rows: Constant  # interval in a loop over rows of several registers
+    rows_half: Constant
     lanes: Constant  # elements per step, 0: as many as the widest operand leaves room for
 
 
@@ -219,13 +220,11 @@ class RegisterVector:
     store_ports: Constant
     overlap: Constant  # stages counted twice when the parts are added up
     dispatch: Constant  # instructions per cycle
-    loop_gap: Constant
-    loop_overlap: Constant  # share of an interval by which the next row starts early
+    loop_gap: Constant  # least time of a row beyond a cycle per register
     bank_clash: Constant  # two loads and a store in one run
     bank_clash_rows: Constant  # the same in a loop over rows
     mask_unpack: Constant  # 32-bit select: cycles until the mask of a register is unpacked
-    mask_interval: Constant  # 32-bit select: cycles from one register to the next
-    mask_row: Constant  # 32-bit select: cycles from a row to the next, whose mask starts anew
+    mask_interval: Constant  # 32-bit select: cycles from one pair of registers to the next
     gather: Constant
     scatter: Constant
     ops: OpTable
@@ -282,7 +281,7 @@ class Runtime:
     core_pickup: Constant  # next task already in the second slot
     core_cold_min: Constant
     core_cold_max: Constant
-    core_cold_mean: Constant
+    core_cold_median: Constant
     finish_visible: Constant
     dummy: Constant
     sync_start: Constant

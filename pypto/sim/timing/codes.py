@@ -40,6 +40,7 @@ REGISTER_ROW_REDUCE: Final = 11
 REGISTER_COL_REDUCE: Final = 12
 REGISTER_GATHER: Final = 13
 REGISTER_SORT: Final = 14
+REGISTER_MASKED: Final = 15
 CUBE: Final = 20
 BYTES: Final = 21  # latency + bytes / rate
 ELEMENTS: Final = 22  # latency + elements / rate

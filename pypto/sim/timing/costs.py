@@ -173,14 +173,11 @@ def _chain_overhead(ops: list, unit: RepeatVector) -> float:
 
 
 def _slopes(ops: list, instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> float:
-    """Cycles per repeat. Bank clashes hold up operations that would otherwise take one cycle (6.2)."""
+    """Cycles per repeat. The operands of a repeat take a cycle, and more where they clash in a bank (6.2); an
+    instruction that computes for longer than that does not notice."""
+    first, *others = [op.slope.value for op in ops]
     clash = _clash(instruction, recipe, unit)
-    total = 0.0
-    for op in ops:
-        slope = op.slope.value
-        total += slope + clash if slope == 1 else slope
-        clash = 0.0
-    return total
+    return (max(first, 1 + clash) if clash else first) + sum(others)
 
 
 def _clash(instruction: _Instruction, recipe: Recipe, unit: RepeatVector) -> float:
@@ -289,24 +286,23 @@ def _register(p: Row, instruction: _Instruction, recipe: Recipe, unit: RegisterV
     if ops[0].lanes.value:
         p[c.ELEMENTS_PER_REPEAT] = ops[0].lanes.value
     loads = max(recipe.sources, 1 if recipe.shape != "elementwise" else recipe.sources)
-    run, by_row = _intervals(ops, loads, half, unit)
     p[c.OVERHEAD] = _frame(unit) + _chain_latency(ops, half)
-    p[c.SLOPE], p[c.ROW] = run, by_row
-    p[c.EXTRA] = max(by_row, unit.loop_gap.value - unit.loop_overlap.value * by_row)
-    if recipe.register[-1] == "select" and bits == 32:
-        _unpack_masks(p, unit)
+    p[c.SLOPE], p[c.ISSUE], p[c.ROW] = _intervals(ops, loads, half, unit)
+    p[c.EXTRA] = unit.loop_gap.value
     p[c.RULE] = {
         "row_reduce": c.REGISTER_ROW_REDUCE,
         "col_reduce": c.REGISTER_COL_REDUCE,
         "sort": c.REGISTER_SORT,
     }.get(recipe.shape, c.REGISTER_ELEMENTWISE)
+    if recipe.register[-1] == "select" and bits == 32:
+        _unpack_masks(p, unit)
 
 
 def _unpack_masks(p: Row, unit: RegisterVector) -> None:
-    """A mask has a bit per lane; for 32-bit lanes it is unpacked register by register (7.2)."""
+    """A mask has a bit per lane; a load of it serves two registers of 32-bit lanes, which unpack a half each (7.2)."""
+    p[c.RULE] = c.REGISTER_MASKED
     p[c.OVERHEAD] += unit.mask_unpack.value
-    p[c.SLOPE], p[c.ROW] = max(p[c.SLOPE], unit.mask_interval.value), max(p[c.ROW], unit.mask_interval.value)
-    p[c.EXTRA] = unit.mask_row.value
+    p[c.SLOPE] = max(2 * p[c.SLOPE], unit.mask_interval.value)
 
 
 def _frame(unit: RegisterVector) -> float:
@@ -321,16 +317,19 @@ def _chain_latency(ops: list, half: bool) -> float:
     return forwarded + last.value
 
 
-def _intervals(ops: list, loads: int, half: bool, unit: RegisterVector) -> tuple[float, float]:
-    """Cycles from one register to the next, in one run and in a loop over rows: the busiest of the ports decides."""
-    arithmetic = sum((op.interval_half if half else op.interval).value / op.ports.value for op in ops)
-    restart = sum((op.interval_rows.value - op.interval.value) / op.ports.value for op in ops)
+def _intervals(ops: list, loads: int, half: bool, unit: RegisterVector) -> tuple[float, float, float]:
+    """Cycles from one register to the next: in one run, in the first of several rows, in the rows after it.
+
+    The busiest of the ports decides. Two loads and a store clash in their banks, more so when the stores of a row meet
+    the loads of the next.
+    """
     memory = max(loads / unit.load_ports.value, 1 / unit.store_ports.value)
-    run = max(memory, arithmetic, (loads + 1 + len(ops)) / unit.dispatch.value)
-    rows = max(memory, run + restart)
-    if loads >= 2:
-        run, rows = max(run, 1 + unit.bank_clash.value), max(rows, 1 + unit.bank_clash_rows.value)
-    return run, rows
+    least = max(memory, (loads + 1 + len(ops)) / unit.dispatch.value)
+    run = max(least, sum((op.interval_half if half else op.interval).value / op.ports.value for op in ops))
+    rows = max(least, sum((op.rows_half if half else op.rows).value / op.ports.value for op in ops))
+    if loads < 2:
+        return run, rows, rows
+    return max(run, 1 + unit.bank_clash.value), rows, max(rows, 1 + unit.bank_clash_rows.value)
 
 
 # movement, cube, cross-core

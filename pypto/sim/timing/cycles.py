@@ -95,8 +95,9 @@ def _repeat_gather(p, rows, cols):
 def _register_elementwise(p, rows, cols):
     """a5: a vector function over registers; rows that are not contiguous restart the inner loop (7.1, 7.2).
 
-    ``OVERHEAD``: fill and drain of the pipeline around the first register; ``SLOPE``: cycles between registers;
-    ``ROW``: the same in a loop over rows; ``EXTRA``: cycles from the last register of a row to the first of the next.
+    ``OVERHEAD``: fill and drain of the pipeline around the first register; ``SLOPE``: cycles between registers of one
+    run; ``ISSUE``: the same in the first row of several, ``ROW``: in the others, which take ``EXTRA`` cycles beyond the
+    dispatch of their registers, one a cycle, at least.
     """
     per_register = int(p[c.ELEMENTS_PER_REPEAT])
     registers = _ceil(cols, per_register)
@@ -104,8 +105,21 @@ def _register_elementwise(p, rows, cols):
         return p[c.OVERHEAD] + p[c.SLOPE] * (_ceil(rows * cols, per_register) - 1)
     if registers == 1:
         return p[c.OVERHEAD] + p[c.SLOPE] * (rows - 1)
-    per_row = (registers - 1) * p[c.ROW] + max(p[c.ROW], p[c.EXTRA])
-    return p[c.OVERHEAD] + rows * per_row - p[c.EXTRA]
+    per_row = max(registers * p[c.ROW], registers + p[c.EXTRA])
+    return p[c.OVERHEAD] + (registers - 1) * p[c.ISSUE] + (rows - 1) * per_row
+
+
+@kernel
+def _register_masked(p, rows, cols):
+    """a5: registers in pairs that share a load of their mask, one by one when their number is odd.
+
+    The mask of a row that does not continue the one before starts anew: every row is a vector function by itself.
+    """
+    if _flat(p, rows, cols):
+        rows, cols = 1, rows * cols
+    registers = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
+    steps = registers // 2 if registers % 2 == 0 else registers
+    return rows * (p[c.OVERHEAD] + (steps - 1) * p[c.SLOPE])
 
 
 @kernel
@@ -197,6 +211,8 @@ def cycles(p, rows, cols, second, third, fourth):
         return _repeat_blocks(p, rows, cols)
     if rule == c.SCALAR_ELEMENTS:
         return rows * cols * p[c.SLOPE]
+    if rule == c.REGISTER_MASKED:
+        return _register_masked(p, rows, cols)
     if rule == c.REGISTER_ROW_REDUCE:
         return _register_row_reduce(p, rows, cols)
     if rule == c.REGISTER_COL_REDUCE:

@@ -1,7 +1,7 @@
 """The task runtime on the AICPU: orchestrator, rings, ready queues and scheduler threads (distributed notes 6).
 
 A scheduler thread makes one event per loop in which something happens. Its idle loops are skipped: whoever has news
-for an idle thread schedules the first loop that would have noticed. An entry of a queue carries the time it became
+for an idle thread schedules a loop that notices. An entry of a queue carries the time it became
 visible.
 """
 
@@ -18,6 +18,7 @@ IS_EARLY, IS_SYNC, IS_FALSE = 1, 2, 4
 SUBMIT, ALLOC, SCOPE_BEGIN, SCOPE_END, READ_WAIT = 0, 1, 2, 3, 4
 DEEPEST_SCOPE = 63
 DUMMY_BATCH = 8
+PS_PER_NS = 1000
 LOG_COMPLETE, LOG_DISPATCH, LOG_DUMMY, LOG_EARLY, LOG_DRAIN, LOG_SUBMIT = range(6)
 
 
@@ -81,14 +82,19 @@ def _thread(m, index):
 
 @kernel
 def wake(m, index, time):
-    """Schedule the first idle loop of a thread that starts at or after ``time``."""
+    """Schedule the loop of an idle thread that meets what is new at ``time``.
+
+    Where the thread is in its loop by then nobody can know; on average half of a loop is left. A phase worked out from
+    the start of the idling would be as arbitrary and make a launch longer or shorter by luck.
+    """
     thread = _thread(m, index)
     if not m[thread + x.IDLE]:
         return
     m[thread + x.IDLE] = 0
-    behind, period = time - m[thread + x.ANCHOR], m[thread + x.PERIOD]
-    loops = (behind + period - 1) // period if behind > 0 else 0
-    push(m, m[thread + x.ANCHOR] + loops * period, LOOP, index)
+    meets = m[thread + x.ANCHOR]
+    if time > meets:
+        meets = (time + m[thread + x.PERIOD] // 2 + PS_PER_NS - 1) // PS_PER_NS * PS_PER_NS
+    push(m, meets, LOOP, index)
 
 
 @kernel
