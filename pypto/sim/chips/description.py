@@ -272,7 +272,8 @@ class Runtime:
     poll: Constant
     idle_loop: Constant
     complete: Constant
-    complete_consumer: Constant
+    complete_first: Constant  # its first consumer
+    complete_consumer: Constant  # each further one
     dispatch: Constant  # each block claimed
     dispatch_store: Constant
     doorbell: Constant

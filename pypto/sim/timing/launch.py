@@ -52,11 +52,7 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     """The chip's constants in the units of the engine."""
     r, sync, memory = chip.runtime, chip.sync, chip.memory
     cycle = PS_PER_US / chip.clock_mhz
-    cross = sync.cross_core.value
-    if chip.generation == "a2a3":
-        # the published figure contains the write to and the read from global memory, which are modelled apart
-        cross = max(cross - chip.ub_gm.latency.value - chip.gm_ub.latency.value, 0)
-    m[x.FLAG], m[x.CROSS] = round(sync.pipe_to_pipe.value * cycle), round(cross * cycle)
+    m[x.FLAG], m[x.CROSS] = round(sync.pipe_to_pipe.value * cycle), round(sync.cross_core.value * cycle)
     m[x.CUBE_START] = round(chip.cube.start.value * cycle)
     m[x.CUBE_FOLLOW] = round(chip.cube.back_to_back.value * cycle)
     m[x.QUEUE_DEPTH] = int(chip.cores.pipe_queue_depth.value)
@@ -77,6 +73,7 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
         (x.POLL, r.poll),
         (x.IDLE_LOOP, r.idle_loop),
         (x.COMPLETE_COST, r.complete),
+        (x.COMPLETE_FIRST, r.complete_first),
         (x.COMPLETE_CONSUMER, r.complete_consumer),
         (x.DISPATCH_COST, r.dispatch),
         (x.STORE, r.dispatch_store),
@@ -100,13 +97,16 @@ def _figures(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
 
 
 def _cold_setup(chip: Chip) -> Ints:
-    """Set-up of the first task per core: near cores first, with the published least, median and most."""
+    """Set-up of the first task per core, with the published least, median and most over the cores of a chip.
+
+    Which cores are far is not published: the clusters are taken to lie in two rows, each numbered from its near end.
+    """
     r = chip.runtime
-    least, median, most = r.core_cold_min.value, r.core_cold_median.value, r.core_cold_max.value
-    members = 1 + int(chip.cores.vectors_per_cluster.value)
-    place = (np.arange(chip.clusters) + 0.5) / chip.clusters
-    setup_ns = np.interp(place, (0, 0.5, 1), (least, median, most))
-    return np.repeat(np.rint(setup_ns * 1000).astype(np.int64), members)
+    figures = r.core_cold_min.value, r.core_cold_median.value, r.core_cold_max.value
+    along_row = np.arange(chip.clusters) % max(chip.clusters // 2, 1)
+    rank = np.argsort(np.argsort(along_row, kind="stable"), kind="stable")
+    setup_ns = np.interp((rank + 0.5) / chip.clusters, (0, 0.5, 1), figures)
+    return np.repeat(np.rint(setup_ns * 1000).astype(np.int64), 1 + int(chip.cores.vectors_per_cluster.value))
 
 
 def _rates(chip: Chip) -> tuple[list[float], list[float]]:

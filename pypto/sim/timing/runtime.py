@@ -81,11 +81,11 @@ def _thread(m, index):
 
 
 @kernel
-def wake(m, index, time):
-    """Schedule the loop of an idle thread that meets what is new at ``time``.
+def wake(m, index, time, wait):
+    """Schedule the loop of an idle thread that meets what is new at ``time``, on average ``wait`` later.
 
-    Where the thread is in its loop by then nobody can know; on average half of a loop is left. A phase worked out from
-    the start of the idling would be as arbitrary and make a launch longer or shorter by luck.
+    Where the thread is in its loop by then nobody can know. A phase worked out from the start of the idling would be
+    as arbitrary and make a launch longer or shorter by luck.
     """
     thread = _thread(m, index)
     if not m[thread + x.IDLE]:
@@ -93,14 +93,15 @@ def wake(m, index, time):
     m[thread + x.IDLE] = 0
     meets = m[thread + x.ANCHOR]
     if time > meets:
-        meets = (time + m[thread + x.PERIOD] // 2 + PS_PER_NS - 1) // PS_PER_NS * PS_PER_NS
+        meets = (time + wait + PS_PER_NS - 1) // PS_PER_NS * PS_PER_NS
     push(m, meets, LOOP, index)
 
 
 @kernel
 def _wake_all(m, time):
+    """A task is ready: the dispatch of a loop comes half a loop later on average."""
     for index in range(m[x.THREADS]):
-        wake(m, index, time)
+        wake(m, index, time, m[_thread(m, index) + x.PERIOD] // 2)
 
 
 @kernel
@@ -111,7 +112,7 @@ def notice_finish(m, sub, now):
     slot = m[x.FINISHED] + index * m[x.FINISHED_SIZE] + m[thread + x.FINISHED_TAIL] % m[x.FINISHED_SIZE]
     m[slot] = sub
     m[thread + x.FINISHED_TAIL] += 1
-    wake(m, index, now)
+    wake(m, index, now, m[x.IDLE_LOOP] // 2)
 
 
 # life of a task
@@ -174,7 +175,7 @@ def _complete(m, task, time):
     live = 0
     for k in range(m[task + x.CONSUMER_FIRST], m[task + x.CONSUMER_STOP]):
         live += 1 if m[m[k] + x.SUBMITTED_AT] >= 0 else 0
-    time += m[x.COMPLETE_COST] + live * m[x.COMPLETE_CONSUMER]
+    time += m[x.COMPLETE_COST] + (m[x.COMPLETE_FIRST] + (live - 1) * m[x.COMPLETE_CONSUMER] if live else 0)
     m[task + x.COMPLETE_AT] = time
     m[x.COMPLETED] += 1
     m[x.LAST_COMPLETE] = max(m[x.LAST_COMPLETE], time)
@@ -493,9 +494,12 @@ def loop(m, index, now):
     """One loop of a scheduler thread that starts at ``now``; then the next one, or idling."""
     thread = _thread(m, index)
     m[thread + x.LOOPS] += 1
-    began = now + _running(m, index) * m[x.POLL] + m[x.IDLE_LOOP]
     seen = m[thread + x.FINISHED_TAIL] - m[thread + x.FINISHED_HEAD]
-    time = _collect(m, index, began)
+    # A sweep over the registers counts where it finds something: half of it before, half after. One in vain would only
+    # add a phase (see wake).
+    half_sweep = _running(m, index) * m[x.POLL] // 2 if seen else 0
+    began = now + m[x.IDLE_LOOP] + half_sweep
+    time = _collect(m, index, began) + half_sweep
     if seen:
         _log(m, LOG_COMPLETE, index, began, time, -1, seen)
     drained = False
@@ -535,7 +539,7 @@ def _idle(m, index, time):
     if m[x.DRAINING] >= 0 and time < m[x.DRAINING_AT] < ahead:
         ahead = m[x.DRAINING_AT]
     if ahead != NEVER:
-        wake(m, index, ahead)
+        wake(m, index, ahead, m[thread + x.PERIOD] // 2)
 
 
 # orchestrator

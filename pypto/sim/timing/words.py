@@ -36,6 +36,7 @@ from .codes import PIPE_COUNT
     POLL,
     IDLE_LOOP,
     COMPLETE_COST,
+    COMPLETE_FIRST,
     COMPLETE_CONSUMER,
     DISPATCH_COST,
     STORE,
@@ -55,7 +56,7 @@ from .codes import PIPE_COUNT
     TOGETHER_READER,
     REMOTE_FREE,
     REMOTE_SLOWS,
-) = range(41)
+) = range(42)
 
 # header: state of the orchestrator and of the run
 (
@@ -79,7 +80,7 @@ from .codes import PIPE_COUNT
     SHARE_NOW,
     REMOTE_CORES,
     CUBE_SLOWED,
-) = range(41, 61)
+) = range(42, 62)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
