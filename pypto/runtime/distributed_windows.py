@@ -7,7 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from pypto.runtime.shared_memory import SharedRegion
-from pypto.sim.distributed import CTX_BASE, CTX_DOMAIN, CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS, CTX_WORLD, MAX_RANKS
+from pypto.sim.checks.shadow import BLOCK
+from pypto.sim.checks.words import MIXED, UNWRITTEN
+from pypto.sim.distributed import (
+    CTX_BASE,
+    CTX_CODES,
+    CTX_DOMAIN,
+    CTX_FLAGS,
+    CTX_RANK,
+    CTX_RANKS,
+    CTX_STRIDE,
+    CTX_WORDS,
+    CTX_WORLD,
+    MAX_RANKS,
+)
 
 BUFFER_ALIGNMENT: Final = 32
 _PAGE: Final = 4096
@@ -39,12 +52,19 @@ class Domain:
 
 
 class Windows:
-    """Domains by program and name. Each run finds its windows zero, unless the worker keeps them."""
+    """Domains by program and name. Each run finds its windows zero, unless the worker keeps them.
+
+    ``followed``: the next run notes which bytes were written, in codes (:mod:`pypto.sim.checks.shadow`) that all ranks
+    share.
+    """
+
+    followed = False
 
     def __init__(self, region: SharedRegion, *, persistent: bool, resets: bool):
         self._region, self._persistent, self._resets = region, persistent, resets
         self._known: dict[tuple[int, str], Domain] = {}
         self._opened = 0
+        self._codes: dict[int, tuple[int, int]] = {}
 
     @property
     def kept(self) -> bool:
@@ -59,7 +79,7 @@ class Windows:
         for buffer, size in sizes.items():
             if not isinstance(size, int) or size <= 0:
                 raise ValueError(f"window buffer '{buffer}' has {size} bytes; a positive number is needed")
-        found = self._known.get(key)
+        found, fresh = self._known.get(key), False
         if found is not None and (found.ranks, found.sizes) != (members, sizes):
             if self._persistent:
                 raise ValueError(
@@ -71,9 +91,29 @@ class Windows:
         if found is None:
             found = self._known[key] = self._create(name, self._opened, members, sizes)
             self._opened += 1
+            fresh = True
         if not self._persistent or self._resets:
             self._region.view(found.base, found.stride * len(members))[:] = 0
+            fresh = True
+        self._follow(found, fresh)
         return found
+
+    def _follow(self, domain: Domain, fresh: bool) -> None:
+        """Give the contexts of a domain the codes of its bytes: nobody has written any of a ``fresh`` one."""
+        words = [self._region.words(address, CTX_WORDS) for address in domain.contexts]
+        known = int(words[0][CTX_CODES]) > 0
+        codes = flags = 0
+        if self.followed and (fresh or known):
+            size = domain.stride * len(domain.ranks)
+            codes, flags = self._codes.get(domain.base, (0, 0))
+            if codes == 0:
+                codes, flags = self._region.allocate(size, _PAGE), self._region.allocate(size // BLOCK, _PAGE)
+                self._codes[domain.base] = codes, flags
+            if fresh:
+                self._region.view(codes, size)[:] = UNWRITTEN
+                self._region.view(flags, size // BLOCK)[:] = MIXED
+        for context in words:
+            context[CTX_CODES], context[CTX_FLAGS] = codes, flags
 
     def _create(self, name: str, number: int, members: tuple[int, ...], sizes: dict[str, int]) -> Domain:
         offsets, used = {}, 0
@@ -91,11 +131,16 @@ class Windows:
         words = self._region.words(address, CTX_WORDS)
         words[:] = -1
         words[CTX_RANK], words[CTX_RANKS], words[CTX_STRIDE], words[CTX_BASE] = position, len(members), stride, base
-        words[CTX_DOMAIN] = number
+        words[CTX_DOMAIN], words[CTX_CODES], words[CTX_FLAGS] = number, 0, 0
         words[CTX_WORLD : CTX_WORLD + len(members)] = members
         return address
 
     def _release(self, domain: Domain) -> None:
-        self._region.release(domain.base, domain.stride * len(domain.ranks), _PAGE)
+        size = domain.stride * len(domain.ranks)
+        self._region.release(domain.base, size, _PAGE)
+        if domain.base in self._codes:
+            codes, flags = self._codes.pop(domain.base)
+            self._region.release(codes, size, _PAGE)
+            self._region.release(flags, size // BLOCK, _PAGE)
         for address in domain.contexts:
             self._region.release(address, 8 * CTX_WORDS)

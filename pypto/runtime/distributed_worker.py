@@ -313,11 +313,12 @@ class DistributedWorker(Worker):
         if config is not None and config.any_dfx_enabled():
             clear_diagnostics(program.compiled.output_dir)
         times = self._times.begin()
+        config = effective(config, program.compiled)
+        checks = checks_of(config, self._crew.platform.clocked)
+        self._windows.followed = "unpublished" in checks.kinds
         run = HostRun(program, self._windows, self.world_size, self._create, round_robin=not self.persistent)
         program.entry(run, *bound)
         times.built(run.tasks)
-        config = effective(config, program.compiled)
-        checks = checks_of(config, self._crew.platform.clocked)
         with self._crew.interruption:
             done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
             if checks.deep and "placement" in checks.kinds:

@@ -28,7 +28,9 @@ CTX_BASE: Final = 3  # address of rank 0's window
 CTX_DOMAIN: Final = 4  # number of the domain among those of the run
 CTX_WORLD: Final = 5  # world ranks of the members, one word each
 MAX_RANKS: Final = 64  # of a context record (spec distributed 2.4)
-CTX_WORDS: Final = CTX_WORLD + MAX_RANKS
+CTX_CODES: Final = CTX_WORLD + MAX_RANKS  # shared codes of the domain's bytes (sim/checks/shadow.py), 0: none
+CTX_FLAGS: Final = CTX_CODES + 1  # and the flags of their blocks
+CTX_WORDS: Final = CTX_CODES + 2
 CONTEXT_SHIFT: Final = 8  # the flags word of a tensor descriptor holds the address of its context above the flags
 DOMAIN_SHIFT: Final = 44  # a cell is named by domain << DOMAIN_SHIFT | byte offset in the window
 

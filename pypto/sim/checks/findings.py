@@ -108,7 +108,7 @@ class OrderError(CheckError):
 class UndefinedValueError(CheckError):
     """A value that means nothing reached the host, a branch or an address."""
 
-    kinds = ("uninit", "out-of-valid")
+    kinds = ("uninit", "out-of-valid", "unpublished")
 
 
 class BoundsError(CheckError, OutOfBoundsError):

@@ -20,9 +20,10 @@ from pypto.sim.checks.index_watch import IndexWatch
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
 from pypto.sim.checks.selection import Checks
+from pypto.sim.checks.shadow import BLOCK
 from pypto.sim.checks.values import value_findings
-from pypto.sim.checks.watch import LaunchWatch, Memory
-from pypto.sim.distributed import CTX_BASE, CTX_DOMAIN, CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
+from pypto.sim.checks.watch import LaunchWatch, Memory, SharedCodes
+from pypto.sim.distributed import CTX_BASE, CTX_CODES, CTX_DOMAIN, CTX_FLAGS, CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
 from pypto.sim.faults import ExecutionError
 from pypto.sim.memory import memory_view
 from pypto.sim.tile_program import TileProgram
@@ -57,6 +58,7 @@ class Report:
         watch.on_program = self._on_program
         parameters = [p for p in self.program.params if p.kind == "tensor"]
         groups: dict[int, list[Memory]] = {}
+        shared: dict[int, SharedCodes | None] = {}
         for parameter, tensor, number in zip(parameters, tensors, numbers):
             direction = "window" if tensor.context else parameter.direction
             if tensor.resident and direction == "out":
@@ -66,10 +68,11 @@ class Report:
             )
             if tensor.context:
                 self._windows.append(_window(memory, tensor.context))
+                shared[number] = shared_codes(tensor.context)
             groups.setdefault(number, []).append(memory)
         for number in range(len(groups)):
             tracked = any(memory.direction != "in" for memory in groups[number])
-            watch.add_memory(number, groups[number], True, tracked)
+            watch.add_memory(number, groups[number], True, tracked, shared.get(number))
         return watch
 
     @property
@@ -124,6 +127,13 @@ def _contracts(program: TileProgram, platform: str) -> tuple[Finding, ...]:
     if platform not in known:
         known[platform] = tuple(contract_findings(program, platform))
     return known[platform]
+
+
+def shared_codes(context: int) -> SharedCodes | None:
+    """The codes of a domain's bytes, when the run notes who writes them."""
+    record = memory_view(context, 8 * CTX_WORDS).view(np.int64)
+    codes, flags, base = (int(record[word]) for word in (CTX_CODES, CTX_FLAGS, CTX_BASE))
+    return SharedCodes(codes - base, flags - base // BLOCK, int(record[CTX_STRIDE])) if codes else None
 
 
 def _window(memory: Memory, context: int) -> Window:

@@ -15,11 +15,11 @@ Kind = Literal[
     "bounds", "deadlock", "fifo", "misuse", "shape-contract", "placement",
     "publish-order", "window-race", "signal-reuse", "signal-misuse", "residue", "collective",
     "starvation", "scope-deadlock", "duplicate-notify", "deferred-wait",
-    "overflow", "wrap",
+    "overflow", "wrap", "unpublished",
 ]  # fmt: skip
 KINDS: Final[tuple[str, ...]] = Kind.__args__  # type: ignore[attr-defined]
 CHEAP: Final = frozenset(("bounds", "deadlock", "starvation", "scope-deadlock", "fifo", "misuse", "placement"))
-ON_REQUEST: Final = frozenset(("overflow", "wrap"))
+ON_REQUEST: Final = frozenset(("overflow", "wrap", "unpublished"))
 _ORDER: Final = frozenset(
     ("war", "waw", "raw", "parallel-overlap", "alias-view", "false-sharing", "coherence", "direction")
 )
@@ -29,7 +29,7 @@ _RANKS: Final = frozenset(
         "deferred-wait",
     )
 )  # fmt: skip
-_VALUES: Final = frozenset(("uninit", "out-of-valid", "precision", "overflow", "wrap"))
+_VALUES: Final = frozenset(("uninit", "out-of-valid", "precision", "overflow", "wrap", "unpublished"))
 _NAMED: Final = {"none": frozenset[str](), "cheap": CHEAP, "all": frozenset(KINDS) - ON_REQUEST}
 POISON_BYTES: Final = {"nan": 0xFF, "pattern": 0xA5, "zero": 0}
 

@@ -175,6 +175,12 @@ _POLE_REPAIRS: Final = {
 }
 
 
+_UNPUBLISHED: Final = (
+    "read what was published only: valid_shape=[count, ...] with the count that its sender tells (recv_counts of "
+    "all_to_all_v), or write the rest first"
+)
+
+
 def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     """A tile was read from bytes of a tensor that nobody has written."""
     program, index, task, place = _site(watch, origin)
@@ -184,6 +190,12 @@ def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     runs = _still_unwritten(watch, origin, noted_runs(origin)) - shift
     low, span = int(runs[0, 0]), (int(runs[0, 0]), int(runs[-1, 1]))
     ranges = index_ranges(of, runs)
+    if of.direction == "window":
+        message = (
+            f"'{operation(program, index)}' in '{task}' reads {ranges_text(of, ranges)} of the window '{of.name}' that "
+            f"no rank has written by then; they reach {reached}"
+        )
+        return Finding("unpublished", message, of.name, (task,), (place,), span, ranges, _UNPUBLISHED)
     message = (
         f"'{operation(program, index)}' in '{task}' reads bytes of '{of.name}' from {low} on that nobody has written "
         f"({ranges_text(of, ranges)}); they reach {reached}"

@@ -50,6 +50,14 @@ class Memory:
     index: int = -1  # instruction of the orchestration that made it
 
 
+class SharedCodes(NamedTuple):
+    """The map (shadow.py) of a window, and the bytes from the window of one rank to that of the next."""
+
+    codes: int
+    flags: int
+    stride: int
+
+
 class Node(NamedTuple):
     """A node of the order graph: a task, or an access of the orchestration (``name`` empty)."""
 
@@ -104,8 +112,13 @@ class LaunchWatch:
 
     # memory
 
-    def add_memory(self, number: int, memories: Sequence[Memory], defined: bool, tracked: bool) -> None:
-        """Allocation ``number`` of the launch; its bytes are ``defined`` (or undefined, and poisoned)."""
+    def add_memory(
+        self, number: int, memories: Sequence[Memory], defined: bool, tracked: bool, shared: SharedCodes | None = None
+    ) -> None:
+        """Allocation ``number`` of the launch; its bytes are ``defined`` (or undefined, and poisoned).
+
+        ``shared``: the codes of a window, which all ranks use.
+        """
         first = min(memory.address for memory in memories)
         last = max(memory.address + memory.size for memory in memories)
         while number >= len(self.allocations):
@@ -127,8 +140,11 @@ class LaunchWatch:
                 if lost and memory.direction in ("in", "inout"):
                     shadow.fill(memory.address - first, memory.address - first + memory.size, w.DEFINED)
         self.allocations[number] = (
-            first, last - first, int(tracked), int(shadow is not None), *((0, 0) if shadow is None else shadow.map),
+            first, last - first, int(tracked), int(shadow is not None), *((0, 0) if shadow is None else shadow.map), 0,
         )  # fmt: skip
+        if shared is not None and self.asked & w.UNDEFINED:
+            self.allocations[number, w.GM_FOLLOWED], self.allocations[number, w.GM_STRIDE] = 1, shared.stride
+            self.allocations[number, w.GM_MAP : w.GM_MAP + 2] = shared.codes, shared.flags
         self.memories.append(list(memories))
         self.shadows.append(shadow)
 

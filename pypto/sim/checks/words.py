@@ -75,7 +75,8 @@ GM_BYTES: Final = 1
 GM_TRACKED: Final = 2  # 1: a task may write it, its accesses are compared
 GM_FOLLOWED: Final = 3  # 1: its bytes have codes, in the map (shadow.py) at GM_MAP
 GM_MAP: Final = 4
-ALLOCATION_WORDS: Final = 6
+GM_STRIDE: Final = 6  # of a window: bytes from rank to rank; 0: no window
+ALLOCATION_WORDS: Final = 7
 
 # codes of the shadow: one byte per byte of memory
 DEFINED: Final = 0

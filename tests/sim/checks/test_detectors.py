@@ -21,7 +21,8 @@ NR = pl.dynamic("NR")
 def found(host, ranks: int, *arguments: torch.Tensor, **options) -> list[Finding]:
     """Findings of one run on ``ranks`` chips."""
     distributed = DistributedConfig(device_ids=list(range(ranks)))
-    config = RunConfig(platform="a2a3sim", checks="all", distributed_config=distributed, **options)
+    options.setdefault("checks", "all")
+    config = RunConfig(platform="a2a3sim", distributed_config=distributed, **options)
     shared = [argument.share_memory_() for argument in arguments]
     try:
         host.compile(*shared, config=config)(*shared)
@@ -199,3 +200,130 @@ def test_a_scope_that_holds_the_heap():
     assert "6144 bytes of a heap of 4096" in finding.message and "ring_heap=8192" in finding.suggestion
     first_alone = ring_findings((ALLOC, 8192, 0), TASK)
     assert first_alone == []  # an empty ring takes one task of any size
+
+
+# --- what no rank has written
+
+
+def published(rows: int, read: int, adds: bool = False):
+    """Every rank publishes ``rows`` rows and the next one reads ``read`` of them; ``adds``: by remote additions."""
+
+    @pl.jit.incore
+    def exchange(
+        inp: pl.Tensor[[32, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[32, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[NR, 1], pl.INT32]],
+    ):
+        me = pld.rank(pld.get_comm_ctx(data))
+        peer = (me + 1) % 2
+        if adds:
+            tile = pl.load(inp, [0, 0], [rows, 64])
+            pld.tile.remote_store(tile, peer=peer, offsets=[0, 0], target=data, atomic=pl.AtomicType.Add)
+        else:
+            data = pl.store(pl.load(inp, [0, 0], [rows, 64]), [0, 0], data)
+        pld.system.notify(signal, peer=peer, offsets=[me, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+        pld.system.wait(signal, offsets=[peer, 0], expected=1, cmp=pld.WaitCmp.Ge)
+        if adds:
+            part = pl.load(data, [0, 0], [read, 64])
+        else:
+            part = pld.tile.remote_load(data, peer=peer, offsets=[0, 0], shape=[read, 64])
+        out = pl.store(pl.mul(part, 2.0), [0, 0], out)
+        return out
+
+    @pl.jit
+    def chip(
+        inp: pl.Tensor[[32, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[32, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[NR, 1], pl.INT32]],
+    ):
+        out = exchange(inp, out, data, signal)
+        return out
+
+    @pl.jit.host
+    def host(x: pl.Tensor[[2, 32, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 32, 64], pl.FP32]]):
+        data_buf = pld.alloc_window_buffer([32, 64], dtype=pl.FP32)
+        signal_buf = pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            data = pld.window(data_buf, [32, 64], dtype=pl.FP32)
+            signal = pld.window(signal_buf, [2, 1], dtype=pl.INT32)
+            chip(x[r], y[r], data, signal, device=r)
+
+    return host
+
+
+@pytest.mark.parametrize(
+    ("rows", "read", "adds", "first"),
+    [(24, 32, False, 24), (24, 24, False, None), (16, 32, True, 16), (32, 32, True, None)],
+)
+def test_rows_of_a_window_that_nobody_wrote(rows, read, adds, first, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = torch.randn(2, 32, 64), torch.zeros(2, 32, 64)
+    findings = found(published(rows, read, adds), 2, *arguments, checks={"unpublished"})
+    assert bool(findings) == (first is not None)
+    for finding in findings:
+        assert finding.kind == "unpublished" and finding.tensor == "data" and finding.locations
+        assert finding.index_ranges == ((first, 32), (0, 64)) and finding.bytes == (256 * first, 256 * 32)
+
+
+def test_zeros_of_a_window_are_values_unless_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert found(published(24, 32), 2, torch.randn(2, 32, 64), torch.zeros(2, 32, 64)) == []
+
+
+# --- the destination of a transfer before its end
+
+
+def fetched(in_two_tasks: bool):
+    """One block gets a peer's row into a tensor of the chip, another block reads it."""
+
+    @pl.jit
+    def chip(
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[NR, 1], pl.INT32]],
+    ):
+        box = pl.create_tensor([1, 64], dtype=pl.FP32, init_value=0.0)
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="publish"):
+            me = pld.rank(pld.get_comm_ctx(data))
+            peer = (me + 1) % 2
+            pl.store(pl.load(inp, [0, 0], [1, 64]), [0, 0], data)
+            pld.system.notify(signal, peer=peer, offsets=[me, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+            pld.system.wait(signal, offsets=[peer, 0], expected=1, cmp=pld.WaitCmp.Ge)
+        if in_two_tasks:
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="fetch"):
+                other = (pld.rank(pld.get_comm_ctx(data)) + 1) % 2
+                pld.tensor.get(box, peer=other, src=data)
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="use"):
+                pl.store(pl.neg(pl.load(box, [0, 0], [1, 64])), [0, 0], out)
+        else:
+            for b in pl.spmd(2, name_hint="both"):
+                if b == 0:
+                    other = (pld.rank(pld.get_comm_ctx(data)) + 1) % 2
+                    pld.tensor.get(box, peer=other, src=data)
+                else:
+                    pl.store(pl.neg(pl.load(box, [0, 0], [1, 64])), [0, 0], out)
+        return out
+
+    @pl.jit.host
+    def host(x: pl.Tensor[[2, 1, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]]):
+        data_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)
+        signal_buf = pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            data = pld.window(data_buf, [1, 64], dtype=pl.FP32)
+            signal = pld.window(signal_buf, [2, 1], dtype=pl.INT32)
+            chip(x[r], y[r], data, signal, device=r)
+
+    return host
+
+
+@pytest.mark.parametrize("in_two_tasks", [True, False])
+def test_the_destination_of_a_get_before_its_end(in_two_tasks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    findings = found(fetched(in_two_tasks), 2, torch.randn(2, 1, 64), torch.zeros(2, 1, 64))
+    races = [finding for finding in findings if finding.kind == "raw"]
+    assert findings == races and bool(races) != in_two_tasks
+    for finding in races:
+        assert finding.tensor == "box" and finding.index_ranges == ((0, 1), (0, 64))

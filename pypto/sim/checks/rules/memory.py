@@ -26,13 +26,22 @@ def is_followed(allocation_address):
 
 
 @kernel_code
+def is_window(allocation_address):
+    """Whether an allocation is seen by other ranks, for whom codes of this one mean nothing."""
+    return load_word(allocation_address + 8 * w.GM_STRIDE) != 0
+
+
+@kernel_code
 def _taken(state, fact, code, allocation, address, size, tensor):
     """Code that a loaded element keeps; what nobody has written is named here, where its tensor is known."""
     if code != w.UNWRITTEN:
         return code
     result = name_origin(state, w.FROM_UNWRITTEN, fact[w.FACT_TENSOR], 0, 0, 0)
     origin = as_pointer(as_pointer(state[w.LAUNCH])[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (result - w.FIRST_ORIGIN))
-    note_bytes(origin, tensor, address - load_word(allocation + 8 * w.GM_BASE), size)
+    at = address - load_word(allocation + 8 * w.GM_BASE)
+    if is_window(allocation):
+        at = at % load_word(allocation + 8 * w.GM_STRIDE)  # the same place in the window of another rank
+    note_bytes(origin, tensor, at, size)
     return result
 
 

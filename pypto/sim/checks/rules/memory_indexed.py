@@ -8,7 +8,7 @@ from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, begin_access, end_access
 from pypto.sim.checks.boxes import box_repeat
-from pypto.sim.checks.rules.memory import follow_run, is_followed, memory_map
+from pypto.sim.checks.rules.memory import follow_run, is_followed, is_window, memory_map
 from pypto.sim.checks.rules.origins import used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
@@ -94,6 +94,7 @@ def follow_spread(state, args, fact):
         if follows:
             code = code_at(state, source, k // cols, k % cols)
             code = used_code(state, fact[w.FACT_SOURCE], code, k // cols, k % cols, source)
+            code = 0 if is_window(allocation) else code
             set_codes(memory_map(allocation), at, size, code)
         if tracked:
             _touched(state, tensor, allocation, at, size, 1, size, fact, w.WRITES)

@@ -8,7 +8,7 @@ from pypto.sim import layout
 from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, begin_access, log_element
-from pypto.sim.checks.rules.memory import is_followed, memory_map
+from pypto.sim.checks.rules.memory import is_followed, is_window, memory_map
 from pypto.sim.checks.rules.tile import code_at, set_code, valid_cols, valid_rows
 from pypto.sim.checks.shadow import code_of, is_undefined, new_event, set_codes
 from pypto.sim.kernels.compilation import kernel_code
@@ -47,7 +47,7 @@ def follow_tensor_element(state, frame, code, pc, base):
     if state[w.ASKED] & w.UNDEFINED != 0 and is_followed(allocation):
         if writes:
             set_codes(memory_map(allocation), address, size, 0)
-        else:
+        elif not is_window(allocation):  # cells of signals are changed by what no rule sees
             _branch(state, instruction, code_of(memory_map(allocation), address, size), 0, 0, 0, tensor, address)
     if state[w.ASKED] & w.ORDER != 0 and load_word(allocation + 8 * w.GM_TRACKED) != 0:
         root = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)[w.FACT_ROOT]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address
-from pypto.sim.checks.rules.memory import is_followed, memory_map, note_bytes
+from pypto.sim.checks.rules.memory import is_followed, is_window, memory_map, note_bytes
 from pypto.sim.checks.rules.origins import settle_run, used_code
 from pypto.sim.checks.rules.tile import (
     address_of,
@@ -44,6 +44,10 @@ def _store_run(state, fact, source, row, to, step, length, tensor):
             if not adds:
                 set_codes(map_, to, length * size, 0)
             return
+    if is_window(allocation):
+        for j in range(length):
+            set_codes(map_, to + j * step, size, 0)  # zero until it is written, so an addition has something to meet
+        return
     j = 0
     while j < length:
         code, at, count = code_of(of_map, of + j * of_size, of_size), to + j * step, 1
