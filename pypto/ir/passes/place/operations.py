@@ -8,12 +8,13 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
+from pypto.ir.dtype import BF16, FP16, FP32
 from pypto.ir.enums import AtomicType, MemorySpace, ParamDirection
 from pypto.ir.errors import CompileError
 from pypto.ir.passes.place.distributed import RankTransfers
 from pypto.ir.passes.place.products import BlockedProducts
 from pypto.ir.passes.place.state import is_window
-from pypto.ir.passes.place.values import Value, Window
+from pypto.ir.passes.place.values import Product, Value, Window
 
 ANY_SPACE = {
     "tile.move",
@@ -218,7 +219,21 @@ class Operations(BlockedProducts, RankTransfers):
             raise CompileError(
                 "pl.store writes to a tensor in GM; this one is on chip", self.span, "use pl.tile.assemble"
             )
+        self._need_stored_dtype(call.arguments["tile"].type, a["tile"], target)
         return self.store(a["tile"], target, a["offsets"], a["atomic"])
+
+    def _need_stored_dtype(self, declared: Any, value: Value, target: Window) -> None:
+        """``CompileError`` unless ``value`` has the dtype of ``target``: only Acc converts what it stores (ops 3)."""
+        have, wanted = declared.dtype, target.type.dtype
+        accumulated = isinstance(value, Product) or getattr(value.type, "space", None) == MemorySpace.Acc
+        if have == wanted or accumulated and value.type.dtype in (FP32, wanted) and wanted in (FP32, FP16, BF16):
+            return
+        raise CompileError(
+            f"a value of {have.constant} cannot be stored in {target.base.name!r}, which is {wanted.constant}: "
+            + ("the accumulator narrows FP32 only" if accumulated else "stores of the vector side do not convert"),
+            self.span,
+            f"convert it first: pl.cast(value, pl.{wanted.constant})",
+        )
 
     def _tile_read(self, call: ir.Call, a: dict[str, Any]) -> Value:
         return self.element(a["tile"], a["indices"], call.type.dtype)  # type: ignore[attr-defined]
@@ -359,6 +374,7 @@ class Operations(BlockedProducts, RankTransfers):
     def _tensor_assemble(self, call: ir.Call, a: dict[str, Any]) -> Value:
         target, source, atomic = a["target"], a["source"], a.get("atomic", AtomicType.None_)
         if is_window(target):
+            self._need_stored_dtype(call.arguments["source"].type, source, target)
             return self.store(source, target, a["offset"], atomic)
         return self.emitter.tile("assemble", target=target, source=self._insertable(source, target), offset=a["offset"])
 
