@@ -192,6 +192,11 @@ class JITFunction:
         for name in self.parameter_names:
             if name in self.annotations:
                 _, inner = split_direction(self.annotations[name])
+                if any(isinstance(extra, lt.View) for extra in getattr(inner, "extras", ())):
+                    raise TypeError(
+                        f"@pl.jit function {self.__name__!r}: parameter {name!r} has a pl.TensorView; "
+                        "declare this kernel with @pl.function"
+                    )
                 found[name] = inner is None or is_bare(inner) or isinstance(inner, lt.TensorSpec)
         return found
 

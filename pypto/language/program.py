@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto.ir import nodes as ir
+from pypto.ir.dtype import DataType
 from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
 from pypto.ir.errors import ParserError, ParserSyntaxError, ParserTypeError
 from pypto.ir.span import Span
 from pypto.language.parser.annotations import is_bare, split_direction, to_type
 from pypto.language.parser.core import FunctionOptions
 from pypto.language.parser.environment import Environment, caller_names, environment_of
-from pypto.language.parser.function import Definition, FunctionParser, direction_of, parameter_types
+from pypto.language.parser.function import (
+    IMPLIED_PLACE,
+    Definition,
+    FunctionParser,
+    direction_of,
+    parameter_types,
+)
 from pypto.language.parser.source import Source, source_of
 
 
@@ -69,6 +77,8 @@ def function(
     external_source: str | None = None,
 ) -> Any:
     """Declare one function of a program; outside a ``@pl.program`` class it is parsed at once to an ``ir.Function``."""
+    if target is not None and not inspect.isfunction(target):
+        raise TypeError(f"pl.function takes its options by keyword, got {target!r}; write pl.function(type=...)")
     options = FunctionOptions(type, level, role, auto_scope, strict_ssa, attrs=dict(attrs or {}))
     if attrs:
         import warnings
@@ -83,6 +93,7 @@ def function(
     def decorate(python: Callable[..., Any]) -> Any:
         declaration = FunctionDeclaration(python, options, external_source)
         if "self" in python.__code__.co_varnames[: python.__code__.co_argcount] or _inside_class(python):
+            _refuse_repetition(python, names.get(python.__name__))
             return declaration
         return ProgramParser(python.__name__, {python.__name__: declaration}, names).standalone(python.__name__)
 
@@ -108,6 +119,18 @@ def program(target: type | None = None, *, strict_ssa: bool = False) -> Any:
         return ProgramParser(cls.__name__, declarations, names).program()
 
     return decorate if target is None else decorate(target)
+
+
+def _refuse_repetition(python: Callable[..., Any], other: Any) -> None:
+    """Python keeps the last of two methods of one name; a program that loses a kernel says so."""
+    if isinstance(other, FunctionDeclaration) and other.python.__qualname__ == python.__qualname__:
+        source = source_of(python)
+        line = other.python.__code__.co_firstlineno
+        raise ParserSyntaxError(
+            f"the program defines {python.__name__!r} twice; the first is in line {line}",
+            source.span(source.tree),
+            "give each function of a program a name of its own",
+        )
 
 
 class ProgramParser:
@@ -190,6 +213,7 @@ class ProgramParser:
         tree = source.tree
         if not isinstance(tree, ast.FunctionDef):
             raise ParserSyntaxError(f"{name} is not a function definition")
+        _refuse_other_place(declaration.options, source.span(tree))
         environment = environment_of(declaration.python, self._frame_names)
         annotations = evaluated_annotations(declaration.python, environment, source)
         params = self._params(tree, annotations, source)
@@ -213,13 +237,15 @@ class ProgramParser:
                 raise ParserTypeError(f"parameter {name!r} has no annotation", source.span(node))
             direction, inner = split_direction(annotation)
             if (
-                is_bare(inner)
+                isinstance(inner, DataType)
+                or is_bare(inner)
                 or not hasattr(inner, "dtype")
                 and not isinstance(inner, type)
                 and not hasattr(inner, "items")
             ):
+                example = f"Scalar[pl.{inner.constant}]" if isinstance(inner, DataType) else "Tensor[[64, 64], pl.FP32]"
                 raise ParserTypeError(
-                    f"parameter {name!r} needs a complete type such as pl.Tensor[[64, 64], pl.FP32]", source.span(node)
+                    f"parameter {name!r} needs a complete type such as pl.{example}", source.span(node)
                 )
             try:
                 kind = to_type(inner)
@@ -294,6 +320,16 @@ def _external(function: ir.Function, path: str, declared: tuple[ir.Type, ...] | 
     types = tuple(function.params[i].type for i in positions)
     attrs = {**function.attrs, "external_source": path, "returns": tuple(positions)}
     return replace(function, return_types=types, attrs=attrs)
+
+
+def _refuse_other_place(options: FunctionOptions, span: Span) -> None:
+    """A function type implies where the function runs (spec language 3.6)."""
+    implied = IMPLIED_PLACE.get(options.type)
+    for name, stated, own in zip(("level", "role"), (options.level, options.role), implied or ()):
+        if stated is not None and stated != own:
+            raise ParserSyntaxError(
+                f"type={options.type} runs at {name}={own}, got {name}={stated}", span, f"leave {name}= out"
+            )
 
 
 def is_host_callback(options: FunctionOptions) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
 from pypto.ir.enums import ForKind
+from pypto.ir.errors import CompileError
 from pypto.ir.passes.copies import free_suffix, loop_locals, loop_variables, renaming
 from pypto.ir.simplify import fold, simplified
 from pypto.ir.walk import rewrite_body, statements, substitution, targets
@@ -45,11 +46,28 @@ def _statement(stmt: ir.Stmt, numbers: Iterator[int], defined: set[str]) -> list
         inner = replace(stmt, body=_block(stmt.body, numbers, defined))
         if isinstance(inner, ir.For) and inner.kind == ForKind.Pipeline:
             jumps = any(isinstance(s, (ir.Break, ir.Continue)) for s in statements(inner.body))
+            if inner.stage > 1:
+                _refuse_declarations(inner)
             if inner.stage > 1 and not jumps:
                 return _staged(inner, next(numbers), defined)
             return [replace(inner, kind=ForKind.Sequential)]
         return [inner]
     return [stmt]
+
+
+def _refuse_declarations(loop: ir.For) -> None:
+    """Copies of a body would share the allocation that the author declared for one (spec language 2.6)."""
+    for stmt in statements(loop.body):
+        for variable in targets(stmt):
+            memref = getattr(variable.type, "memref", None)
+            declaration = getattr(memref, "declaration", memref)
+            if getattr(declaration, "is_declaration", False):
+                raise CompileError(
+                    f"the tile {variable.name!r} names a declared allocation inside pl.pipeline, whose body is copied "
+                    f"{loop.stage} times",
+                    stmt.span if stmt.span.line else loop.span,
+                    "use pl.range with slots (ring[i % 2]), or leave the allocation to the compiler",
+                )
 
 
 def _binary(op: str, left: ir.Expr, right: ir.Expr) -> ir.Expr:

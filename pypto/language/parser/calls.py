@@ -11,7 +11,7 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import ALL_DTYPES, BOOL, BY_CONSTANT, TASK_ID, DataType
 from pypto.ir.enums import ArgDirection, ParamDirection
-from pypto.ir.errors import InvalidOperationError, ParserSyntaxError, UndefinedVariableError
+from pypto.ir.errors import InvalidOperationError, ParserSyntaxError, ParserTypeError, UndefinedVariableError
 from pypto.language.parser.expressions import _ABSENT
 from pypto.language.parser.subscripts import Subscripts
 
@@ -125,6 +125,10 @@ class Calls(Subscripts):
     @abstractmethod
     def rank_call(self, names: list[str], node: ast.Call) -> ir.Expr:
         """A call of ``pld``; defined by the part for programs over several ranks."""
+
+    def in_device_code(self) -> bool:
+        """True where tile and tensor computation is legal; defined by the scope part."""
+        return False
 
     def region_split(self) -> dict[str, Any]:
         """The split code of the innermost ``pl.split_aiv`` region; defined by the scope part."""
@@ -552,7 +556,8 @@ class Calls(Subscripts):
             if not isinstance(variable, ir.Var) or not isinstance(variable.type, ir.TensorType):
                 self.type_error(f"{name}= takes tensors, {item.id!r} is none", item)
             if variable.name in found:
-                self.type_error(f"{name}= lists {item.id!r} twice", item)
+                error = ParserTypeError if name == "no_dep_args" else ParserSyntaxError
+                self.fail(error, f"{name}= lists {item.id!r} twice", item)
             found.append(variable.name)
         return tuple(found)
 
@@ -560,7 +565,12 @@ class Calls(Subscripts):
 
     def expand_macro(self, macro: Any, node: ast.Call) -> ir.Expr:
         """``@pl.inline``: re-parse the body against the actual arguments."""
-        return self.expand_definition(macro.definition(), self._positional(node), node)
+        result = self.expand_definition(macro.definition(), self._positional(node), node)
+        if isinstance(result.type, ir.NoneType):
+            self.type_error(
+                f"@pl.inline function {ast.unparse(node.func)!r} returns no value", node, "end it in a return"
+            )
+        return result
 
     @abstractmethod
     def expand_definition(self, definition: Any, args: list[ir.Expr], node: ast.AST) -> ir.Expr:

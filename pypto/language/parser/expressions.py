@@ -96,7 +96,9 @@ class Expressions(ParserState):
             base = self.python_value(node.value)
             value = _ABSENT if base is _ABSENT else getattr(base, node.attr, _ABSENT)
             if value is _ABSENT and isinstance(base, EnumType):
-                self.type_error(f"{ast.unparse(node.value)} has no member {node.attr!r}", node, _members(base))
+                self.type_error(
+                    f"{ast.unparse(node.value)} has no member {node.attr!r}", node, _members(base, node.attr)
+                )
             return value
         return _ABSENT
 
@@ -205,6 +207,8 @@ class Expressions(ParserState):
         base = self.python_value(node.value)
         near = difflib.get_close_matches(node.attr, dir(base), 1) if isinstance(base, ModuleType) else []
         hint = f"did you mean {ast.unparse(node.value)}.{near[0]}?" if near else None
+        if node.attr in ("shape", "dtype"):
+            hint = f"only @pl.jit bodies have it; use pl.tensor.dim({ast.unparse(node.value)}, axis) or the number"
         self.unsupported(f"attribute {node.attr!r} has no meaning in a body", node, hint)
 
     def _expr_UnaryOp(self, node: ast.UnaryOp) -> ir.Expr:
@@ -337,6 +341,9 @@ class Expressions(ParserState):
 
     def evaluate(self, node: ast.expr) -> Any:
         """Evaluate ``node`` as Python over the environment (annotations and views)."""
+        for part in ast.walk(node):
+            if isinstance(part, (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)):
+                self.unsupported(f"{ast.unparse(part)!r} is not part of the language", part)
         code = compile(ast.Expression(node), self.source.filename, "eval")
         try:
             return eval(code, {"__builtins__": SAFE_BUILTINS}, self._evaluation_names())
@@ -345,7 +352,7 @@ class Expressions(ParserState):
         except AttributeError as e:
             reason, hint = str(e), None
             if isinstance(e.obj, EnumType):
-                reason, hint = f"{e.obj.__name__} has no {e.name!r}", _members(e.obj)
+                reason, hint = f"{e.obj.__name__} has no {e.name!r}", _members(e.obj, e.name or "")
             self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {reason}", node, hint)
         except Exception as e:
             self.type_error(f"{ast.unparse(node)!r} cannot be evaluated: {e}", node)
@@ -382,8 +389,10 @@ class Expressions(ParserState):
         return value
 
 
-def _members(enumeration: EnumType) -> str:
-    return f"legal: {', '.join(enumeration.__members__)}"
+def _members(enumeration: EnumType, name: str) -> str:
+    near = difflib.get_close_matches(name, enumeration.__members__, 1)
+    legal = f"legal: {', '.join(enumeration.__members__)}"
+    return f"did you mean {near[0]}? {legal}" if near else legal
 
 
 SAFE_BUILTINS = {

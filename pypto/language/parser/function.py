@@ -65,6 +65,7 @@ class FunctionParser(RankCalls):
         self.siblings = []
         self.tuples = {}
         self.declarations = {}
+        self.spaces = {}
         self.carries = []
 
     def parse(
@@ -77,6 +78,7 @@ class FunctionParser(RankCalls):
     ) -> ir.Function:
         """Parse ``tree`` with parameters of known types; ``return_types`` is the annotation, when there is one."""
         self.params = params
+        self._need_symbols_first(params, tree)
         self.dimensions = self._dimensions(params)
         for parameter in params:
             variable = ir.Var(self.names.fresh(parameter.name), parameter.type, span)
@@ -107,6 +109,21 @@ class FunctionParser(RankCalls):
         shapes = (extent for p in params if isinstance(p.type, ir.TensorType) for extent in flatten(p.type.shape))
         symbols = {e.name for extent in shapes for e in walk(extent) if isinstance(e, ir.Symbol)}
         return {name for name in scalars & symbols if not self.is_assigned(name)}
+
+    def _need_symbols_first(self, params: list[ir.Param], tree: ast.FunctionDef) -> None:
+        """A scalar that is a dynamic extent is declared before the parameters that use it (spec language 2.7)."""
+        used: dict[str, str] = {}
+        for parameter in params:
+            if parameter.type == ir.ScalarType(INDEX) and parameter.name in used and not self.options.jit:
+                node = next((a for a in tree.args.args if a.arg == parameter.name), tree)
+                self.type_error(
+                    f"parameter {parameter.name!r} is an extent of {used[parameter.name]!r}: declare it first",
+                    node,
+                    f"move {parameter.name!r} to the front of the parameters",
+                )
+            if isinstance(parameter.type, ir.TensorType):
+                names = (e.name for x in flatten(parameter.type.shape) for e in walk(x) if isinstance(e, ir.Symbol))
+                used.update((name, parameter.name) for name in names)
 
     def _guarded(self, tree: ast.FunctionDef) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX, TASK_ID
 from pypto.ir.enums import FunctionType, Level, Role, ScopeMode, SplitMode
-from pypto.ir.errors import InvalidOperationError, ParserTypeError
+from pypto.ir.errors import InvalidOperationError, ParserSyntaxError, ParserTypeError
 from pypto.ir.walk import direct_expressions, statements, targets, walk
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.control import Control
@@ -184,7 +184,22 @@ class Scopes(Control):
             attrs.update(self._scope_keyword(name, value, level, node))
         if level == Level.CORE_GROUP and self.in_device_code() and not self._unwraps_here():
             self.syntax("a CORE_GROUP scope cannot stand inside another core scope or an InCore function", node)
-        self._scope("at", attrs, node.body, node, task)
+        scope = self._scope("at", attrs, node.body, node, task)
+        self._need_captured(scope, given.get("no_dep_args"))
+
+    def _need_captured(self, scope: ir.Scope, listed: ast.expr | None) -> None:
+        """``no_dep_args`` names tensors that the scope uses (spec language 5.2)."""
+        names = scope.attrs.get("no_dep_args", ())
+        used = {
+            e.name
+            for s in statements(scope.body)
+            for x in direct_expressions(s)
+            for e in walk(x)
+            if isinstance(e, ir.Var)
+        }
+        for name, node in zip(names, getattr(listed, "elts", ())):
+            if name not in used:
+                self.type_error(f"no_dep_args= lists {ast.unparse(node)!r}, which the scope does not use", node)
 
     def _unwraps_here(self) -> bool:
         return (
@@ -208,7 +223,10 @@ class Scopes(Control):
         return given
 
     def _level(self, node: ast.expr | None, statement: ast.stmt) -> Level:
-        value = self.python_value(node) if node is not None else None
+        try:
+            value = self.python_value(node) if node is not None else None
+        except ParserTypeError as e:  # a member that pl.Level does not have
+            raise ParserSyntaxError(e.message, e.span, e.hint) from None
         if not isinstance(value, Level):
             self.syntax("level is a pl.Level member written literally", statement)
         return value

@@ -11,8 +11,8 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
-from pypto.ir.enums import ParamDirection, SplitMode
-from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError
+from pypto.ir.enums import MemorySpace, ParamDirection, SplitMode
+from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError, UndefinedVariableError
 from pypto.language.parser.annotations import to_type
 from pypto.language.parser.calls import Calls, attribute_chain, with_type
 from pypto.language.parser.comments import comments_of
@@ -43,6 +43,7 @@ class Statements(Calls):
     siblings: list[dict[str, str]]
     tuples: dict[str, ir.TupleExpr]
     declarations: dict[str, MemRef]
+    spaces: dict[str | int, MemorySpace | None]
 
     def statements(self, body: list[ast.stmt]) -> None:
         """Parse a block into the current output block."""
@@ -192,7 +193,7 @@ class Statements(Calls):
     def _assign_tuple(self, target: ast.Tuple | ast.List, node: ast.Assign) -> None:
         value = self.expression(node.value)
         if not isinstance(value.type, ir.TupleType):
-            self.syntax(f"{self.describe(value.type)} cannot be unpacked", node)
+            self.syntax(f"{self.describe(value.type)} is no tuple and cannot be unpacked", node)
         submit = isinstance(value, ir.FunctionCall) and value.kind != "call"
         nested = (
             submit and len(target.elts) == 2 and (isinstance(target.elts[0], ast.Tuple) or len(value.type.items) != 2)
@@ -255,6 +256,7 @@ class Statements(Calls):
             wanted = to_type(annotation)
         except TypeError as e:
             self.type_error(str(e), node.annotation)
+        self._need_one_space(wanted, node)
         value = self.expression(self._typed_pop(node.value, wanted))
         refined = self._refined(value, wanted, node)
         keeps = isinstance(value, ir.Var) and isinstance(refined.type, ir.TileType)
@@ -273,6 +275,20 @@ class Statements(Calls):
             if other is not value:
                 self.type_error(f"two pl.MemRef declarations are called {name!r}", node)
             value.name = name
+
+    def _need_one_space(self, wanted: ir.Type, node: ast.AnnAssign) -> None:
+        """All tiles of one declared allocation are in one memory space (spec language 2.6)."""
+        memref = getattr(wanted, "memref", None)
+        declaration = getattr(memref, "declaration", memref)
+        if not isinstance(wanted, ir.TileType) or declaration is None or not declaration.is_declaration:
+            return
+        space = self.spaces.setdefault(declaration.name or id(declaration), wanted.space)
+        if space != wanted.space:
+            self.type_error(
+                f"the allocation {declaration.name!r} holds tiles in {space}; this one is in {wanted.space}",
+                node,
+                "declare one allocation per memory space",
+            )
 
     def _typed_pop(self, node: ast.expr, wanted: ir.Type) -> ast.expr:
         """A pop takes its type from the annotation of its target (spec ops 17)."""
@@ -471,6 +487,12 @@ class Statements(Calls):
                 self.syntax("keys of pl.func_attr are string literals", node)
             if key.value in ("auto_scope", "external_source") or key.value in self.attrs:
                 self.syntax(f"pl.func_attr cannot set {key.value!r} here", node)
+            if isinstance(value, ast.Name) and all(value.id != p.name for p in self.params):
+                self.fail(
+                    UndefinedVariableError,
+                    f"a name in pl.func_attr is a parameter of the function; {value.id!r} is none",
+                    value,
+                )
             stated = self._attribute(value)
             if key.value == "split" and not isinstance(stated, SplitMode):
                 self.syntax('"split" of pl.func_attr takes a pl.SplitMode member', value)
@@ -484,6 +506,10 @@ class Statements(Calls):
         return self.argument(value, True)
 
     def _dump_tag(self, call: ast.Call, node: ast.stmt) -> None:
+        if self.in_device_code():
+            self.syntax(
+                "pl.dump_tag stands in orchestration code, not in a kernel", node, "tag the tensor before the launch"
+            )
         if len(call.args) != 1 or not isinstance(call.args[0], ast.Name):
             self.syntax("pl.dump_tag takes one bare tensor name", node)
         value = self.expression(call.args[0])

@@ -143,8 +143,8 @@ class Subscripts(Expressions):
     def _check_extents(self, window: Window, value: ir.Expr, node: ast.Subscript) -> None:
         kept = [e for a, e in enumerate(window.extents) if a not in window.dropped]
         shape, valid = value.type.shape, value.type.valid_shape  # type: ignore[attr-defined]
-        if len(shape) == len(window.extents):
-            kept = list(window.extents)
+        if isinstance(value.type, ir.TileType) and len(shape) == len(window.extents):
+            kept = list(window.extents)  # a tile has at least two axes
         if len(kept) != len(shape):
             self.type_error(
                 f"the window has {len(kept)} axes, the value {len(shape)}: {self.describe(value.type)}", node
