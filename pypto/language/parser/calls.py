@@ -565,12 +565,7 @@ class Calls(Subscripts):
 
     def expand_macro(self, macro: Any, node: ast.Call) -> ir.Expr:
         """``@pl.inline``: re-parse the body against the actual arguments."""
-        result = self.expand_definition(macro.definition(), self._positional(node), node)
-        if isinstance(result.type, ir.NoneType):
-            self.type_error(
-                f"@pl.inline function {ast.unparse(node.func)!r} returns no value", node, "end it in a return"
-            )
-        return result
+        return self.expand_definition(macro.definition(), self._positional(node), node)
 
     @abstractmethod
     def expand_definition(self, definition: Any, args: list[ir.Expr], node: ast.AST) -> ir.Expr:
