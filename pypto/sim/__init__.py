@@ -8,9 +8,10 @@ from pypto.sim.faults import DeadlockError, DivisionByZeroError, ExecutionError,
 
 if TYPE_CHECKING:
     from pypto.sim.capture import record
+    from pypto.sim.chip_sweep import sweep
     from pypto.sim.chips import Chip, chip
+    from pypto.sim.explanation import Difference, Explanation, compare, explain
     from pypto.sim.recording import Recording
-    from pypto.sim.sweep import sweep
     from pypto.sim.timing import DeviceState, Timeline
 
 _HOMES = {
@@ -32,7 +33,11 @@ _HOMES = {
     "Chip": "chips",
     "record": "capture",
     "Recording": "recording",
-    "sweep": "sweep",
+    "sweep": "chip_sweep",
+    "compare": "explanation",
+    "explain": "explanation",
+    "Difference": "explanation",
+    "Explanation": "explanation",
     "DeviceState": "timing",
     "Timeline": "timing",
 }
@@ -53,12 +58,16 @@ __all__ = [
     "Chip",
     "DeadlockError",
     "DeviceState",
+    "Difference",
     "DivisionByZeroError",
     "ExecutionError",
+    "Explanation",
     "OutOfBoundsError",
     "Recording",
     "Timeline",
     "chip",
+    "compare",
+    "explain",
     "record",
     "sweep",
 ]

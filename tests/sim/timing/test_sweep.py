@@ -1,13 +1,15 @@
 """Sweeps over chips: same numbers in this process, in a pool and on Dask."""
 
+import pkgutil
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pandas as pd
 import pytest
 
+import pypto.sim
+from pypto.sim.chip_sweep import sweep
 from pypto.sim.chips import chip
-from pypto.sim.sweep import sweep
 from pypto.sim.timing import time_recording
 from pypto.validation.writer import Kernel, Launch
 
@@ -44,6 +46,13 @@ def test_a_dask_client_changes_nothing():
     distributed = pytest.importorskip("distributed")
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         pd.testing.assert_frame_equal(sweep(recording(), POINTS, client), sweep(recording(), POINTS))
+
+
+def test_no_module_hides_a_public_name():
+    """A module of the same name takes the place of a function as soon as somebody imports it."""
+    modules = {module.name for module in pkgutil.iter_modules(pypto.sim.__path__)}
+    assert not modules & set(pypto.sim.__all__)
+    assert pypto.sim.sweep is sweep
 
 
 def test_nothing_to_sweep():
