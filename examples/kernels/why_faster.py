@@ -49,7 +49,7 @@ if __name__ == "__main__":
     buffers = compare(single, double)
     print(f"a second buffer:\n{buffers}", end="\n\n")
     hidden = {change.name: -change.change_us for change in buffers.classes()}
-    assert hidden["GM->UB"] + hidden["UB->GM"] > 0.8 * -buffers.effective.change_us, "loads and stores run beside arithmetic"
+    assert hidden["GM->UB"] + hidden["UB->GM"] > 0.8 * -buffers.effective.change_us, "transfers run beside arithmetic"
 
     tasks = compare(double, blocks)
     print(f"one task for all blocks:\n{tasks}")
