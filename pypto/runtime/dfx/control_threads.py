@@ -10,7 +10,7 @@ from pypto.runtime.dfx.replay import play_with_log
 if TYPE_CHECKING:
     from pypto.runtime.launch import Launched
 
-# Phases by the engine's log codes (pypto.sim.timing.runtime.LOG_*); submits are the orchestrator's.
+# Phases by the engine's log codes (pypto.sim.timing.queues.LOG_*); submits are the orchestrator's.
 _KINDS: Final = ("complete", "dispatch", "dummy", "early_dispatch", "drain")
 _SUBMIT: Final = len(_KINDS)
 _NO_DEPTHS: Final = [0, 0, 0]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import a2a3
+from .aicpu import HOST, RUNTIME
 from .description import (
     Chip,
     Constant,
     Cores,
     Cube,
     Fixpipe,
-    Host,
     Link,
     Memory,
     Mte1,
@@ -250,7 +250,6 @@ SYNC = Sync(
     soft_barrier_ns=C(1000, "ns", "simpler (9)", "M"),
 )
 
-HOST: Host = a2a3.HOST
 LINK: Link = replace(
     a2a3.LINK,
     gbps=C(29.5, "GB/s", "pto-isa fused GEMM and AllReduce, pair of 950PR (13b)", "M"),
@@ -281,7 +280,7 @@ A5 = Chip(
     vector=VECTOR,
     scalar=SCALAR,
     sync=SYNC,
-    runtime=a2a3.RUNTIME,
+    runtime=RUNTIME,
     host=HOST,
     link=LINK,
 )

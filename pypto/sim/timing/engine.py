@@ -17,8 +17,10 @@ from . import words as x
 from .compiled import entry, kernel
 from .cycles import cycles
 from .events import FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, REQUEST, pop, push
+from .orchestrator import orchestrate
 from .pipes import drained, end_remote, end_transfer, kind_of, path_of, port_of, settle, slowed
-from .runtime import loop, notice_finish, orchestrate
+from .queues import notice_finish
+from .schedulers import loop
 
 DONE, STUCK = 0, 1
 MEMO_WORDS = 6
