@@ -202,12 +202,16 @@ class Launch:
         if request.opens:
             self._scopes.append((request.manual, self.workspace.heap.mark()))
             events.append((SCOPE_BEGIN, len(self._scopes), int(request.manual), 0))
+            if self.watch is not None:
+                self.watch.retired.opened()
             if self.log is not None:
                 self.log.scope(self.orchestration, request.index, self.workspace.tensor_map)
             return
         if not self._scopes:
             raise ExecutionError(f"'endscope' without a scope\nin {self.orchestration.name}")
         events.append((SCOPE_END, len(self._scopes), 0, 0))
+        if self.watch is not None:
+            self.watch.scope_ended(quiet=not self.pending.tasks)
         if self.log is not None:
             self.log.scope(self.orchestration, request.index, self.workspace.tensor_map)
         self.workspace.heap.release(self._scopes.pop()[1])

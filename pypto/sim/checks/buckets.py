@@ -20,6 +20,7 @@ from pypto.sim.recording import Words
 _FIRST_SHIFT: Final = 12  # buckets of the lowest level: 4096 bytes
 _LEVEL_SHIFT: Final = 3
 LEVELS: Final = 8
+_LAST_SHIFT: Final = _FIRST_SHIFT + _LEVEL_SHIFT * (LEVELS - 1)
 # a row of the allocations: bytes, first bucket of every level, accesses kept on every level, and which nodes write it
 _BYTES: Final = 0
 _FIRST: Final = 1
@@ -101,19 +102,42 @@ def note_line(row, low, high):
     return low >> _LINE_SHIFT
 
 
-def add_lines(row: Words, first: int) -> int:
-    """Give an allocation (its row) buckets of cache lines, numbered from ``first`` on; how many."""
+def count_lines(row: Words) -> int:
+    """Buckets of cache lines for an allocation (its row): a power of two."""
     lines = max(int(row[_BYTES]) >> _LINE_SHIFT, 1)
-    row[LINE_BUCKETS] = min(1 << (lines - 1).bit_length(), _MOST_LINES)
-    row[_FIRST_LINE] = first
-    return int(row[LINE_BUCKETS])
+    return min(1 << (lines - 1).bit_length(), _MOST_LINES)
 
 
-def allocation_row(size: int, first: int) -> tuple[Words, int]:
-    """(row of an allocation of ``size`` bytes whose buckets begin with number ``first``, its number of buckets)."""
+def add_lines(row: Words, first: int) -> None:
+    """Give an allocation (its row) buckets of cache lines, numbered from ``first`` on."""
+    row[LINE_BUCKETS], row[_FIRST_LINE] = count_lines(row), first
+
+
+@kernel_code
+def is_forgotten(row):
+    """Whether the accesses of an allocation do not matter any more."""
+    return row[_BYTES] < 0
+
+
+def forget_accesses(row: Words) -> list[range]:
+    """Let the accesses of an allocation (its row) not matter any more; the buckets that it has had."""
+    found = [range(int(row[_FIRST]), int(row[_FIRST + LEVELS - 1]) + (int(row[_BYTES]) >> _LAST_SHIFT) + 1)]
+    if row[LINE_BUCKETS]:
+        found.append(range(int(row[_FIRST_LINE]), int(row[_FIRST_LINE]) + int(row[LINE_BUCKETS])))
+    row[_BYTES] = -1
+    return found
+
+
+def count_buckets(size: int) -> int:
+    """Buckets of an allocation of ``size`` bytes."""
+    return sum((size >> (_FIRST_SHIFT + _LEVEL_SHIFT * level)) + 1 for level in range(LEVELS))
+
+
+def allocation_row(size: int, first: int) -> Words:
+    """Row of an allocation of ``size`` bytes whose buckets begin with number ``first``."""
     row, at = np.zeros(ROW_WORDS, np.int64), first
     row[_BYTES] = size
     for level in range(LEVELS):
         row[_FIRST + level] = at
         at += (size >> (_FIRST_SHIFT + _LEVEL_SHIFT * level)) + 1
-    return row, at - first
+    return row

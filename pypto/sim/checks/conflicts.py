@@ -29,6 +29,7 @@ from pypto.sim.checks.buckets import (
     bucket_of,
     first_bucket,
     first_line,
+    is_forgotten,
     is_of_a_line,
     last_bucket,
     last_line,
@@ -290,7 +291,7 @@ def _take(request, record_address):
     seat = as_pointer(request[Q_SEATS] + 8 * SEAT_WORDS * record[w.ACCESS_SEAT])
     row = as_pointer(request[Q_ALLOCATIONS] + 8 * ROW_WORDS * record[w.ACCESS_ALLOCATION])
     writes = record[w.ACCESS_KIND] & w.WRITES
-    if seat[S_NODE] < 0:
+    if seat[S_NODE] < 0 or is_forgotten(row):
         return
     low, high = record_box[BASE], box_end(record_box)
     if writes and row[LAST_WRITER] != 1 + seat[S_NODE] and row[WRITERS] < WRITERS_NOTED:

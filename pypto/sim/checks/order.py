@@ -10,7 +10,7 @@ import numpy as np
 from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import search as g
 from pypto.sim.checks import words as w
-from pypto.sim.checks.buckets import ROW_WORDS, add_lines, allocation_row
+from pypto.sim.checks.buckets import ROW_WORDS, add_lines, allocation_row, count_buckets, count_lines, forget_accesses
 from pypto.sim.recording import Words
 
 
@@ -110,6 +110,8 @@ class AccessTable:
         """Forget all allocations and accesses."""
         self._heads[: self._buckets] = -1
         self._buckets = 0
+        self._spare: dict[int, list[int]] = {}
+        """First buckets of allocations that were forgotten, by their number of buckets."""
         request = self._request
         request[c.Q_UNUSED], request[c.Q_FREE], request[c.Q_FOUND], request[c.Q_WRITERS_USED] = -1, 0, 0, 0
         request[c.Q_CROWDED] = -1
@@ -139,27 +141,35 @@ class AccessTable:
         return int(self._request[c.Q_FREE])
 
     @property
+    def buckets(self) -> int:
+        """Buckets ever needed at once."""
+        return self._buckets
+
+    @property
     def findings(self) -> Words:
         """Rows ``(kind, how often, first access, second access)``, each access an entry of conflicts.py."""
         return self._findings[: int(self._request[c.Q_FOUND])]
 
     def add_allocation(self, number: int, size: int) -> None:
         """Accesses of allocation ``number`` of ``size`` bytes are going to be compared."""
-        row, buckets = allocation_row(size, self._buckets)
-        self._buckets += buckets
+        row = allocation_row(size, self._place(count_buckets(size)))
         if number >= len(self._allocations):
             self._allocations = _with_room(self._allocations, number + 1)
             self._point()
-        self._make_room()
         self._allocations[number] = row
 
-    def _make_room(self) -> None:
-        """Heads for all buckets."""
+    def _place(self, count: int) -> int:
+        """Number of the first of ``count`` buckets that nobody uses."""
+        if self._spare.get(count):
+            return self._spare[count].pop()
+        first = self._buckets
+        self._buckets += count
         if self._buckets > len(self._heads):
             grown = np.full((max(self._buckets, 2 * len(self._heads)), 2), -1, np.int64)
             grown[: len(self._heads)] = self._heads
             self._heads = grown
             self._point()
+        return first
 
     def _grow(self) -> None:
         """Room for what the compiled part has asked for."""
@@ -167,13 +177,27 @@ class AccessTable:
         crowded = int(request[c.Q_CROWDED])
         if crowded >= 0:
             request[c.Q_CROWDED] = -1
-            self._buckets += add_lines(self._allocations[crowded], self._buckets)
-            self._make_room()
+            row = self._allocations[crowded]
+            add_lines(row, self._place(count_lines(row)))
         elif int(request[c.Q_FREE]) >= len(self._entries):
             self._entries = _with_room(self._entries, len(self._entries) + 1)
         else:
             self._writers = _with_room(self._writers, len(self._writers) + 1)
         self._point()
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """The accesses of these allocations are compared with no others any more."""
+        request, entries = self._request, self._entries
+        for number in numbers:
+            for buckets in forget_accesses(self._allocations[number]):
+                heads = self._heads[buckets.start : buckets.stop]
+                for entry in heads[heads >= 0].tolist():
+                    while entry >= 0:
+                        following = int(entries[entry, c.E_NEXT])
+                        entries[entry, c.E_NEXT], entries[entry, c.E_CREW] = request[c.Q_UNUSED], -1
+                        request[c.Q_UNUSED], entry = entry, following
+                heads[:] = -1
+                self._spare.setdefault(len(buckets), []).append(buckets.start)
 
     def take(self, records: Words, seats: Words) -> None:
         """Compare the accesses ``records`` (int64[n, ACCESS_WORDS]) with all that matter, and keep them.

@@ -20,6 +20,7 @@ from pypto.sim.checks.observer import observer
 from pypto.sim.checks.order import Write, seat_of
 from pypto.sim.checks.queue_shadows import QueueShadows
 from pypto.sim.checks.rank_accesses import RankAccesses
+from pypto.sim.checks.retired import RetiredTensors
 from pypto.sim.checks.rules.table import handlers_of
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.shadow_memory import ShadowMemory
@@ -98,6 +99,7 @@ class LaunchWatch:
         self.graph, self.table = buffers.graph, buffers.table
         self.log = AccessLog(buffers, self._compare)
         self._cores = iter(buffers.cores)
+        self.retired = RetiredTensors()
         self.mixed, self.rank_accesses, self.queues = MixedStores(), RankAccesses(), QueueShadows()
 
     @property
@@ -148,6 +150,17 @@ class LaunchWatch:
         self.memories.append(list(memories))
         self.shadows.append(shadow)
 
+    def scope_ended(self, quiet: bool) -> None:
+        """A runtime scope has ended; ``quiet``: no task waits. Bytes of tensors to forget count as defined."""
+        numbers = self.retired.closed(quiet)
+        if not numbers:
+            return
+        self.log.flush()
+        self.table.forget(numbers)
+        self.allocations[numbers, w.GM_FOLLOWED] = 0
+        for number in numbers:
+            self.shadows[number] = None
+
     def _poison(self, memory: Memory) -> None:
         """A tensor that nobody has written yet."""
         if memory.size:
@@ -159,6 +172,7 @@ class LaunchWatch:
         """The orchestration has made a tensor."""
         memory = Memory(name, tuple(shape), dtype.get_bit(), address, size)
         self.add_memory(number, [memory], defined, tracked=True)
+        self.retired.allocated(number, size)
 
     def passes(self, frame: Frame, plan: TaskPlan) -> None:
         """The tensors of a task: those it may write are followed."""

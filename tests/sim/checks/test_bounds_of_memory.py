@@ -120,3 +120,35 @@ def test_thousands_of_accesses_and_launches_leave_no_more_than_one(kept, tmp_pat
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 1 << 18 and max(kept) == kept[0]
+
+
+@pl.jit
+def fresh_each_trip(x: pl.InOut[pl.Tensor[[64, 64], pl.FP32]], trips: pl.Scalar[pl.INDEX]):
+    for i in pl.range(trips):
+        a = pl.create_tensor([64, 64], dtype=pl.FP32)
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="out"):
+            pl.store(pl.add(pl.load(x, [0, 0], [64, 64]), 1.0), [0, 0], a)
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="back"):
+            pl.store(pl.load(a, [0, 0], [64, 64]), [0, 0], x)
+    return x
+
+
+def test_tensors_of_ended_scopes_leave_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    held: list[tuple[int, int, int]] = []
+    close = LaunchWatch.close
+
+    def note(self: LaunchWatch) -> None:
+        shadows = sum(shadow.size for shadow in self.shadows if shadow is not None)
+        held.append((shadows, self.table.entries, self.table.buckets))
+        close(self)
+
+    monkeypatch.setattr(LaunchWatch, "close", note)
+    x = torch.zeros(64, 64)
+    config = RunConfig(platform="a2a3sim", checks={"war", "waw", "raw", "uninit"}, checks_mode="collect")
+    compiled = fresh_each_trip.compile(x, 700, config=config)
+    for trips in (700, 7000):
+        compiled(x, trips, config=config)
+        assert compiled.last_findings == []
+    few, many = held
+    assert many == few and few[0] <= (2 * 256 + 1) * 64 * 64 * 4 + x.nbytes
