@@ -152,6 +152,13 @@ class Launch:
                 self._scalars(words)
                 self._answer(self.orchestration.requests[int(words[op.SITE])], int(words[op.SITE]))
 
+    def leave(self) -> None:
+        """The launch has ended and nobody asks about its tasks: it and what watched it go without the collector."""
+        del self.pending
+        if self.watch is not None:
+            self.watch = None
+            self.workspace.observe(None)
+
     def _scalars(self, words: Words) -> None:
         count = int(words[op.SCALARS])
         if count:

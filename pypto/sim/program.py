@@ -207,6 +207,7 @@ class LoadedProgram:
                 recording = launch.recorder.recording(
                     self.name, platform, trace.rows[: trace.used].copy(), bound.arguments.copy(), table
                 )
+            launch.leave()
             return Execution(recording, launch.tasks, log=log, left_behind=tuple(launch.left_behind))
         finally:
             self._workspaces.append(workspace)

@@ -50,6 +50,11 @@ class AccessLog:
     def running(self) -> list[Seated]:
         return list(self._running.values())
 
+    def close(self) -> None:
+        """No more rows come."""
+        self._running.clear()
+        del self._take
+
     def flush(self) -> None:
         """Hand over what there is."""
         used = int(self._launch[w.LOG_USED])

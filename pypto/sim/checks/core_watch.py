@@ -50,6 +50,12 @@ class CoreWatch:
         self._place = (0, 0, 0)
         self.state[w.ASKED], self.state[w.POISON] = launch.asked, launch.checks.poison_byte
 
+    def leave(self) -> None:
+        """The launch is over."""
+        self.crew = self._frame = None
+        if hasattr(self, "launch"):
+            del self.launch
+
     def start(self, frame: Frame) -> None:
         """A block begins: its place in the order, the facts of its program, on-chip memory that holds nothing."""
         launch = self.launch

@@ -264,7 +264,11 @@ class LaunchWatch:
         self.log.flush()
 
     def close(self) -> None:
-        """Everything has been reported."""
+        """Everything has been reported: what is large goes now, whoever still refers to this watch."""
+        self.shadows.clear()
+        for core in self._buffers.cores:
+            core.leave()
+        self.log.close()
         give_back(self._buffers)
 
     # programs and cores
