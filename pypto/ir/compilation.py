@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from pypto.ir.pass_manager import (
 from pypto.ir.verification import verify
 
 if TYPE_CHECKING:
-    from pypto.ir.compiled_program import CompiledProgram
+    from pypto.ir.compiled_program import CompiledProgram, ParamInfo
     from pypto.ir.lowering.planners import Planner
 
 GENERATIONS = {"Ascend910B": "a2a3", "Ascend950": "a5"}
@@ -241,7 +242,18 @@ def _compile_chip(
             write_partial(target, error)
             raise
         write_build(target, units, entry, platform, backend_type.name, "tensormap_and_ringbuffer")
-    return CompiledProgram(directory, program, platform, backend_type, names if len(names) > 1 else [], ready)
+    compiled = CompiledProgram(directory, program, platform, backend_type, names if len(names) > 1 else [], ready)
+    if len(entries) == 1:
+        write_runner(directory, compiled.param_infos, platform)
+    return compiled
+
+
+def write_runner(directory: Path, params: Sequence[ParamInfo], platform: str) -> None:
+    """``debug/run.py``, by which an author runs the directory again (spec runtime 5.4); it is never worth an error."""
+    from pypto.runtime.run_script import write_run_script
+
+    with contextlib.suppress(OSError):
+        write_run_script(directory, params, platform=platform)
 
 
 def prepared(

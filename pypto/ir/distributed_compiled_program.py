@@ -256,7 +256,7 @@ def compile_distributed(
 ) -> DistributedCompiledProgram:
     """Write the build directory of a program with a HOST orchestrator."""
     from pypto.ir.artifact import write_build
-    from pypto.ir.compilation import GENERATIONS, _dump_dir, prepared
+    from pypto.ir.compilation import GENERATIONS, _dump_dir, prepared, write_runner
     from pypto.ir.lowering.build import build
     from pypto.ir.lowering.chip_results import with_result_outputs
     from pypto.ir.lowering.distributed_domains import Domains
@@ -294,7 +294,9 @@ def compile_distributed(
         "chip_tasks": [e.name for e in entries],
     }
     write_meta(directory / META, meta)
-    return DistributedCompiledProgram(directory, platform, config, meta, ready, sub_workers)
+    compiled = DistributedCompiledProgram(directory, platform, config, meta, ready, sub_workers)
+    write_runner(directory, compiled.param_infos, platform)
+    return compiled
 
 
 def _check_lanes(host: ir.Function, chip: Any) -> None:

@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
+import pypto.language as pl
+from pypto.ir import DistributedConfig
 from pypto.ir.dtype import BOOL, FP16, FP32, INT8
 from pypto.runtime import RunConfig, TensorSpec
 from pypto.runtime.debug import invalidate_binary_cache, rebuild_kernel_cpp_from_pto, replay, write_run_script
@@ -116,3 +119,38 @@ def test_inline_inputs_of_every_kind(tmp_path, monkeypatch):
     ]
     monkeypatch.setenv("PYPTO_EMIT_DEBUG_RUNNER", "no")
     assert write_run_script(tmp_path / "off", parameters) is None
+
+
+@pl.jit
+def doubled(x: pl.Tensor[[4, 64], pl.FP32], y: pl.Out[pl.Tensor[[4, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[:] = pl.mul(x, 2.0)
+    return y
+
+
+@pl.jit.host
+def doubled_by_rank(x: pl.Tensor[[2, 4, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 4, 64], pl.FP32]]):
+    for r in pl.range(2):
+        doubled(x[r], y[r], device=r)
+
+
+@pytest.mark.parametrize(("kernel", "kind"), [(doubled, "chip"), (doubled_by_rank, "ranks")])
+def test_a_compilation_leaves_a_script_that_runs_it_again(kernel, kind, tmp_path):
+    ranks = DistributedConfig(device_ids=[0, 1]) if kind == "ranks" else None
+    compiled = kernel.compile(
+        config=RunConfig(platform="a2a3", save_kernels_dir=str(tmp_path / "build"), distributed_config=ranks)
+    )
+    script = Path(compiled.output_dir) / "debug" / "run.py"
+    text = script.read_text()
+    script.write_text(text.replace('"""Look at the arguments after the run."""', "assert (y == 2 * x).all()"))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and "on a2a3, device 0" in done.stdout, done.stderr
+
+
+def test_what_is_no_build_directory_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds neither kernel_config.py nor orchestration/host_orch.py"):
+        replay(tmp_path)
+    with pytest.raises(SystemExit, match="holds no golden.py, which gives the inputs"):
+        main([str(tmp_path)])
+    with pytest.raises(SystemExit, match="no such directory"):
+        main([str(tmp_path / "nowhere")])

@@ -30,6 +30,8 @@ def main(
         configure_log(arguments.log_level, sync_pypto=arguments.log_sync_pypto)
     has_golden = (directory / "golden.py").is_file()
     validate = arguments.validate if arguments.validate is not None else (work_dir is not None and has_golden)
+    if inputs is None and not has_golden:
+        raise SystemExit(_without_inputs(directory))
     if has_golden or inputs is None:
         pairs = load_golden(directory / "golden.py").generate_inputs({"name": "Default"})
         values: Sequence[Any] = [value for _, value in pairs]
@@ -49,6 +51,14 @@ def main(
     if validate:
         print("Golden validation: PASSED")
     return 0
+
+
+def _without_inputs(directory: Path) -> str:
+    if not directory.is_dir():
+        return f"error: {directory} is not a build directory: no such directory"
+    script = directory / "debug" / "run.py"
+    hint = f"; {script} has inputs of its own" if script.is_file() else ""
+    return f"error: {directory} holds no golden.py, which gives the inputs{hint}"
 
 
 def _config(arguments: argparse.Namespace) -> RunConfig:

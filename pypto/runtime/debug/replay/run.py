@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pypto.ir.distributed_compiled_program import HOST_TEXT, execute_distributed_compiled
+from pypto.runtime.callable import MANIFEST
 from pypto.runtime.debug.pto_rebuild import invalidate_binary_cache, rebuild_kernel_cpp_from_pto
 from pypto.runtime.device_runner import validate_golden
 from pypto.runtime.dispatch import dispatch_prepared, prepare_directory
@@ -21,13 +23,14 @@ def replay(
     rebuild_from_pto: bool = True,
     validate: bool = False,
 ) -> None:
-    """Run ``work_dir`` once with ``tensors`` in parameter order; host tensors change in place.
+    """Run ``work_dir``, of one chip or of ranks, once with ``tensors`` in parameter order; host tensors change in place.
 
     ``validate`` compares the outputs named by ``golden.py`` with what its ``compute_golden`` makes of the same inputs;
     ``AssertionError`` when they differ.
     """
     directory = Path(work_dir)
     config = RunConfig() if config is None else config
+    distributed = _is_distributed(directory)
     if rebuild_from_pto:
         print(f"[pto->cpp] {len(rebuild_kernel_cpp_from_pto(directory))} units rebuilt")
     if recompile:
@@ -35,8 +38,19 @@ def replay(
         print("[cpp->.so] the texts are assembled as they are")
     expected = _expected(directory, tensors) if validate else {}
     print(f"[execute] {directory} on {config.platform}, device {config.device_id}")
-    dispatch_prepared(prepare_directory(directory, config.platform), tensors, config)
+    if distributed:
+        execute_distributed_compiled(directory, tensors, config, platform=config.platform)
+    else:
+        dispatch_prepared(prepare_directory(directory, config.platform), tensors, config)
     _compare(directory, tensors, expected)
+
+
+def _is_distributed(directory: Path) -> bool:
+    """A directory of ranks has a host program and no kernels of its own; without either it is none of both."""
+    manifest, host = directory / MANIFEST, directory / HOST_TEXT
+    if not manifest.is_file() and not host.is_file():
+        raise FileNotFoundError(f"{directory} is not a build directory: it holds neither {MANIFEST} nor {HOST_TEXT}")
+    return not manifest.is_file()
 
 
 def _named(directory: Path, tensors: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
