@@ -64,6 +64,8 @@ def compile_options(config: Any) -> CompileOptions:
     if config is None:
         context = PassContext.current()
         return _NO_OPTIONS if context is None else CompileOptions(memory_planner=str(context.get_memory_planner()))
+    if not hasattr(config, "platform"):
+        raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
     distributed = config.distributed_config
     frozen = None if distributed is None else repr(distributed)
     return CompileOptions(

@@ -192,7 +192,10 @@ def overhead(options: argparse.Namespace) -> int:
     from pypto.perf.sched_overhead import sched_overhead
     from pypto.perf.sched_overhead_report import overhead_report
 
-    path = _inside(options.chip_swimlane_records_json, RECORDS)
+    given = [path for path in (options.records, options.chip_swimlane_records_json) if path is not None]
+    if len(given) > 1:
+        raise ValueError("give the records once, as RECORDS or as --chip-swimlane-records-json")
+    path = _inside(given[0] if given else Path(), RECORDS)
     records: ChipRecords = read_chip_records(path)
     graph = read_task_graph(options.deps_json or path.with_name("deps.json"))
     print(overhead_report(sched_overhead(records, graph)))

@@ -16,6 +16,8 @@ from pypto.perf.task_graph import TaskGraph, read_kernel_names, read_task_graph,
 RECORDS = "chip_swimlane_records.json"
 SHOWN_CHIPS = 8
 """A run of more ranks and dispatches shows this many swimlanes; the page says how many there are."""
+_SCANNED_BYTES = 1 << 20
+_MARKERS = tuple("[STRACE]".encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,30 @@ def find_run_files(path: Path) -> RunFiles:
         chip = ChipFiles(path.parent.name, path)
         return RunFiles(None, (chip,), chip.sibling("pmu.csv"), chip.sibling("roofline.json"))
     chips = tuple(ChipFiles(_label(path, records.parent), records) for records in sorted(path.rglob(RECORDS)))
-    logs = len(list(path.rglob("*.log")))
-    found = RunFiles(_newest(path, "*.log"), chips, _newest(path, "pmu.csv"), _newest(path, "roofline.json"), logs)
+    logs = _logs(path)
+    newest = max(logs, key=lambda log: log.stat().st_mtime, default=None)
+    found = RunFiles(newest, chips, _newest(path, "pmu.csv"), _newest(path, "roofline.json"), len(logs))
+    if found == RunFiles():
+        found = RunFiles(_newest(path, "*.log"))
     if found == RunFiles():
         raise RunError(f"{path}: nothing to show: expected *.log, {RECORDS}, pmu.csv or roofline.json in it")
     return found
+
+
+def _logs(directory: Path) -> list[Path]:
+    """Logs below ``directory`` with markers; a build directory has others, of the compiler."""
+    return [path for path in directory.rglob("*.log") if _has_marker(path)]
+
+
+def _has_marker(path: Path) -> bool:
+    with path.open("rb") as file:
+        end = b""
+        while piece := file.read(_SCANNED_BYTES):
+            text = end + piece
+            if any(marker in text for marker in _MARKERS):
+                return True
+            end = text[-max(map(len, _MARKERS)) :]
+    return False
 
 
 def _label(root: Path, directory: Path) -> str:

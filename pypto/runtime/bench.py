@@ -48,6 +48,11 @@ def benchmark(
     time. What simulating took is ``stats.simulation_wall_us`` (one value per measured launch), never part of the rest.
     """
     _check_counts(rounds, warmup)
+    if not hasattr(compiled, "platform"):
+        raise TypeError(
+            f"benchmark launches compiled programs, got {type(compiled).__name__}; "
+            "make one with kernel.compile(...) or ir.compile(kernel.lower(...))"
+        )
     if hasattr(compiled, "distributed_config"):
         from pypto.runtime.distributed_bench import benchmark_ranks
 

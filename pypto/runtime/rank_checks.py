@@ -27,6 +27,8 @@ _SHORT: Final = re.compile(r">= (-?\d+), holds (-?\d+)")
 
 def effective(config: RunConfig | None, compiled: Any) -> RunConfig | None:
     """``config`` with the checks that ``compiled`` was compiled with, unless it chooses some itself."""
+    if config is not None and not isinstance(config, RunConfig):
+        raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
     chosen = getattr(compiled, "checks", None)
     if chosen is None or config is not None and config.checks is not None:
         return config

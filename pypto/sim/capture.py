@@ -22,24 +22,36 @@ def record(compiled: Any, args: Sequence[Any], *, values: bool = True) -> Record
     """
     from pypto.sim.chips import chip
 
-    if not hasattr(compiled, "bind_arguments"):
-        raise TypeError(
-            "record takes a compiled program of one chip, e.g. ir.compile(kernel.lower(*args), platform='a2a3'), "
-            f"got {type(compiled).__name__}"
-        )
-    infos = compiled.param_infos
-    bound = compiled.bind_arguments([a.detach().contiguous() if hasattr(a, "detach") else a for a in args])
+    bound = bound_arguments(compiled, args, "record")
     program = compiled.chip_callable.program
     if not values:
         from pypto.sim.outline import outlined
 
         program = outlined(program)
     kept: list[Any] = []
-    operands = [_operand(info, value, kept, values) for info, value in zip(infos, bound)]
+    operands = [_operand(info, value, kept, values) for info, value in zip(compiled.param_infos, bound)]
     name = compiled.platform.removesuffix("sim")
     clusters = int(chip(name).cores.clusters.value)
-    execution = program.execute(operands, record=True, clusters=clusters, platform=name)
+    stand_ins = compiled._stand_ins if values else dict.fromkeys(program.externals, _compute_nothing)
+    execution = program.execute(operands, record=True, clusters=clusters, platform=name, stand_ins=stand_ins)
     return execution.recording
+
+
+def _compute_nothing(*args: Any) -> None:
+    """In place of a C++ kernel, where no value is wanted."""
+
+
+def bound_arguments(compiled: Any, args: Sequence[Any], caller: str) -> Sequence[Any]:
+    """``args`` as a launch of ``compiled`` would take them; ``caller`` is named in the error for what has none."""
+    if not hasattr(compiled, "bind_arguments"):
+        raise TypeError(
+            f"{caller} takes a compiled program of one chip, e.g. ir.compile(kernel.lower(*args), platform='a2a3'), "
+            f"got {type(compiled).__name__}"
+        )
+    bound: Sequence[Any] = compiled.bind_arguments(
+        [a.detach().contiguous() if hasattr(a, "detach") else a for a in args]
+    )
+    return bound
 
 
 def _operand(info: Any, value: Any, kept: list[Any], copies: bool = True) -> Any:

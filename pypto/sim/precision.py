@@ -80,18 +80,18 @@ def compare_precision(compiled: Any, args: Sequence[Any], *, bound: float | None
     far: 1e-4 for FP32, 1e-2 for FP16 and 5e-2 for BF16.
     ``TypeError`` when an argument does not fit its parameter.
     """
-    from pypto.sim.capture import _operand
+    from pypto.sim.capture import _operand, bound_arguments
     from pypto.sim.chips import chip
 
-    program, infos = compiled.chip_callable.program, compiled.param_infos
-    if len(args) != len(infos):
-        raise TypeError(f"compare_precision expects {len(infos)} arguments, got {len(args)}")
+    bound_args = bound_arguments(compiled, args, "compare_precision")
+    program = compiled.chip_callable.program
     kept: list[Any] = []
-    operands = [_operand(info, value, kept) for info, value in zip(infos, args)]
+    operands = [_operand(info, value, kept) for info, value in zip(compiled.param_infos, bound_args)]
     name = compiled.platform.removesuffix("sim")
     comparison = _Comparison(bound)
     watch = _Watched(comparison)
-    program.execute_observed(operands, watch, clusters=int(chip(name).cores.clusters.value), platform=name)
+    clusters = int(chip(name).cores.clusters.value)
+    program.execute_observed(operands, watch, clusters=clusters, platform=name, stand_ins=compiled._stand_ins)
     comparison.raise_error()
     return PrecisionReport(comparison.first, comparison.worst, comparison.compared, comparison.taken)
 

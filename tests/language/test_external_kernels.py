@@ -8,6 +8,7 @@ from round_trip import random
 
 import pypto.language as pl
 from pypto import ir
+from pypto.sim import compare_precision, record
 
 
 @pl.program
@@ -93,3 +94,17 @@ def test_a_body_of_a_foreign_kernel_is_refused():
             def f(self, x: pl.Tensor[[8, 8], pl.FP32], y: pl.Out[pl.Tensor[[8, 8], pl.FP32]]):
                 y = pl.store(pl.load(x, [0, 0], [8, 8]), [0, 0], y)
                 return y
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_a_launch_with_a_stand_in_is_recorded(values):
+    compiled = ir.compile(Scaled, platform="a2a3")
+    compiled.bind_external("scaled", stand_in)
+    recording = record(compiled, [random(16, 16)], values=values)
+    assert recording.time().device_wall_ns > 0
+
+
+def test_precision_of_a_program_with_a_stand_in():
+    compiled = ir.compile(Scaled, platform="a2a3sim")
+    compiled.bind_external("scaled", stand_in)
+    assert compare_precision(compiled, [random(16, 16)]).first is None

@@ -217,6 +217,8 @@ def test_chip_commands_take_the_directory(dfx: Path, capsys: pytest.CaptureFixtu
     assert (dfx / "merged_swimlane.json").is_file()
     assert main(["deps", str(dfx)]) == 0
     assert main(["sched-overhead", "--chip-swimlane-records-json", str(dfx)]) == 0
+    assert main(["sched-overhead", str(dfx)]) == 0
+    assert main(["sched-overhead", str(dfx), "--chip-swimlane-records-json", str(dfx)]) == 1
     (dfx / "name_map_case.json").unlink()
     capsys.readouterr()
     assert main(["critical-path", str(dfx)]) == 2

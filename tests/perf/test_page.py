@@ -53,6 +53,25 @@ def run(tmp_path: Path) -> Path:
     return directory
 
 
+def test_logs_of_the_compiler_are_no_logs_of_a_run(run: Path) -> None:
+    (run / "report").mkdir()
+    hints = run / "report" / "perf_hints.log"
+    hints.write_text("[perf_hint PH001] a hint\n")
+    os.utime(hints, (2e9, 2e9))
+    assert find_run_files(run).log == run / "l3_group.log"
+    (run / "l3_group.log").unlink()
+    assert find_run_files(run).log is None
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be"])
+def test_a_marker_behind_much_else_is_found(tmp_path: Path, encoding: str) -> None:
+    text = "x" * (1 << 20) + "[STRACE] v=1" + "x" * 100
+    (tmp_path / "run.log").write_bytes(text.encode(encoding))
+    (tmp_path / "later.log").write_text("nothing")
+    os.utime(tmp_path / "later.log", (2e9, 2e9))
+    assert find_run_files(tmp_path).log == tmp_path / "run.log"
+
+
 @pytest.fixture
 def page(run: Path) -> str:
     return page_of(find_run_files(run), RunOptions(warmup=1))
@@ -142,7 +161,7 @@ def test_overview_agrees_with_the_distribution_and_names_what_is_left_out(run: P
     page = page_of(find_run_files(run), RunOptions())
     assert "<dt>host median, us</dt><dd>324,492.2</dd>" in page
     assert "the newest of" not in page
-    (run / "older.log").write_text("")
+    (run / "older.log").write_text("[STRACE] v=1 pid=1 tid=1 inv=1 hid=1 depth=0 name=chip.run ts=1 dur=1\n")
     os.utime(run / "older.log", (0, 0))
     page = page_of(find_run_files(run), RunOptions())
     assert "l3_group.log is the newest of 2 logs; the others are not shown." in page

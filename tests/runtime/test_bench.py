@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+import pypto.language as pl
 from pypto.runtime import BenchmarkStats, ChipWorker, RunConfig, benchmark, configure_log, log_level, task_names
 from pypto.runtime.host_model import host_model
 
@@ -114,3 +115,20 @@ def test_a_log_without_markers_is_an_error(add, tensors, monkeypatch):
     monkeypatch.setattr("pypto.runtime.bench.configure_log", lambda level: None)
     with pytest.raises(RuntimeError, match=r"no \[STRACE\] markers captured across 3 launches"):
         benchmark(add, tensors, rounds=2, warmup=1)
+
+
+@pytest.mark.parametrize("wrong", ["a2a3", {"platform": "a2a3"}])
+def test_a_config_that_is_none_is_named(wrong):
+    @pl.jit
+    def doubled(x: pl.Tensor[[16, 16], pl.FP32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.mul(x, 2.0)
+        return y
+
+    x, y = torch.ones(16, 16), torch.zeros(16, 16)
+    compiled = doubled.compile(x, y)
+    for call in (doubled, compiled, doubled.compile):
+        with pytest.raises(TypeError, match=f"config must be a RunConfig, got {type(wrong).__name__}"):
+            call(x, y, config=wrong)
+    with pytest.raises(TypeError, match="benchmark launches compiled programs, got JITFunction; make one with"):
+        benchmark(doubled, [x, y])
