@@ -130,7 +130,7 @@ class Recording:
         except FileNotFoundError:
             raise
         except _UNREADABLE as error:
-            raise ValueError(f"{path}: no recording: {error}") from None
+            raise ValueError(f"{path}: no recording: it is not a file that Recording.save wrote") from error
         if version != FORMAT:
             raise ValueError(f"{path}: a recording of version {version}, read is {FORMAT}; run the program again")
         try:

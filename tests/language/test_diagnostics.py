@@ -144,7 +144,34 @@ def window_of_another_size(x: T, y: pl.Out[T]):
     return y
 
 
+def extent_at_run_time(x: T, y: pl.Out[T], n: pl.Scalar[pl.INDEX]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y = pl.store(pl.load(x, [0, 0], [pl.cast(pl.read(x, [0, 0]), pl.INDEX), 32]), [0, 0], y)
+    return y
+
+
+def half_of_a_product_without_shard(x: T, y: pl.Out[T]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        score = pl.matmul(x, x, b_trans=True)
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+            y[lane * 16 : lane * 16 + 16, 0:32] = pl.exp(score)
+    return y
+
+
+@pl.jit.incore
+def no_result(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    pl.store(pl.load(x, [0, 0], [32, 32]), [0, 0], y)
+
+
+def result_of_a_kernel_without_return(x: T, y: pl.Out[T]):
+    y = no_result(x, y)
+    return y
+
+
 CASES = [
+    (extent_at_run_time, InvalidOperationError, "valid shape"),
+    (half_of_a_product_without_shard, ParserTypeError, "pl.aiv_shard"),
+    (result_of_a_kernel_without_return, InvalidOperationError, "no_result returns nothing"),
     (plain_range, ParserSyntaxError, "pl.range"),
     (augmented, UnsupportedFeatureError, "x = x + e"),
     (operator_on_tensors, ParserSyntaxError, "pl.add"),
@@ -207,6 +234,7 @@ def test_on_chip_overflow_names_space_and_bytes():
     with pytest.raises(CompileError) as e:
         too_big.compile(config=SIM)
     assert "Vec" in str(e.value) and "2,097,152" in str(e.value) and "188,416" in str(e.value)
+    assert "work on about 92 of its 1024 rows at a time" in str(e.value)
 
 
 @pytest.mark.parametrize(

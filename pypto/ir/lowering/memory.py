@@ -139,7 +139,9 @@ def _place_space(
         if peak <= space.capacity_bytes:
             break
     if peak > space.capacity_bytes:
-        raise CompileError(_overflow(kernel, space, problem.leaders, peak), span)
+        raise CompileError(
+            _overflow(kernel, space, problem.leaders, peak), span, _what_fits(space, problem.leaders, peak)
+        )
     for leader in problem.leaders:
         for tile in problem.groups.members(leader):
             tile.address = leader.address
@@ -254,6 +256,16 @@ def _overflow(kernel: Kernel, space: Space, leaders: list[Tile], peak: int) -> s
         f"kernel {kernel.name!r} needs {peak:,} bytes of {space.name}, the chip has {space.capacity_bytes:,}; "
         f"largest tiles in bytes: {tiles}"
     )
+
+
+def _what_fits(space: Space, leaders: list[Tile], peak: int) -> str | None:
+    """How much smaller the tiles must be, told by the largest of them."""
+    largest = max(leaders, key=lambda t: t.nbytes)
+    for extent, axis in ((largest.rows, "rows"), (largest.cols, "columns")):
+        fitting = extent * space.capacity_bytes // peak
+        if 0 < fitting < extent:
+            return f"work on about {fitting} of its {extent} {axis} at a time, in a loop or in blocks of pl.spmd"
+    return None
 
 
 def _without_copies(body: list[Node]) -> list[Node]:

@@ -120,7 +120,10 @@ class Extents(Kind):
         dims = tuple(index_argument(item, ()) for item in items)
         for axis, dim in enumerate(dims):
             if self.static and not isinstance(dim, int):
-                raise OperandValueError(f"axis {axis} must be a compile-time integer")
+                raise OperandValueError(
+                    f"axis {axis} must be a compile-time integer; the part of a tile that is known at run time only is "
+                    "its valid shape"
+                )
             if self.positive and isinstance(dim, int) and dim <= 0:
                 raise OperandValueError(f"axis {axis} is {dim}; an extent must be positive")
         return tuple(map(as_expr, dims))

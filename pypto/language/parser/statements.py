@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import warnings
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import INDEX
@@ -343,10 +343,22 @@ class Statements(Calls):
 
     # --- binding ---
 
+    def _no_value(self, name: str, node: ast.AST) -> NoReturn:
+        value = getattr(node, "value", None)
+        called = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+        if called and not called.startswith(("pl.", "pld.")):
+            self.fail(
+                InvalidOperationError,
+                f"{called.removeprefix('self.')} returns nothing that could be assigned to {name!r}",
+                node,
+                "end it with a return statement that names its outputs, or call it as a statement",
+            )
+        self.fail(InvalidOperationError, f"{called or 'this operation'} has no value to assign", node)
+
     def _target(self, name: str, kind: ir.Type, node: ast.AST) -> ir.Var:
         """The variable that assigning a value of type ``kind`` to ``name`` binds (spec language 4.2)."""
         if isinstance(kind, ir.NoneType):
-            self.fail(InvalidOperationError, "this operation has no value to assign", node)
+            self._no_value(name, node)
         existing = self.names.lookup(name)
         if existing is None:
             internal = next((s[name] for s in reversed(self.siblings) if name in s), None) or self.names.fresh(name)

@@ -154,7 +154,13 @@ class Subscripts(Expressions):
                 self.type_error(
                     f"axis {axis} of the window has extent {want}, the value {self.describe(value.type)} has {have}",
                     node,
+                    self._halving_hint(want, have),
                 )
+
+    def _halving_hint(self, want: int, have: int) -> str | None:
+        if not self.region_split() or have != 2 * want:
+            return None
+        return "bring a cube result into pl.split_aiv with pl.aiv_shard(x), which gives each lane its half"
 
 
 def as_element(value: ir.Expr, dtype: DataType) -> ir.Expr:

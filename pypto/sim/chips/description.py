@@ -432,7 +432,9 @@ def _resolve(key: str, known: dict[str, Constant]) -> str:
 
     leaves = sorted({path.rsplit(".", 1)[-1] for path in known} | set(known))
     near = difflib.get_close_matches(key, leaves, 3)
-    raise KeyError(f"no chip constant {key!r}" + (f"; near: {', '.join(near)}" if near else ""))
+    raise KeyError(
+        f"no chip constant {key!r}; " + (f"near: {', '.join(near)}" if near else "Chip.constants() lists them")
+    )
 
 
 def _with(node: Any, path: list[str], new: Constant) -> Any:
