@@ -23,7 +23,7 @@ def replay(
     rebuild_from_pto: bool = True,
     validate: bool = False,
 ) -> None:
-    """Run ``work_dir``, of one chip or of ranks, once with ``tensors`` in parameter order; host tensors change in place.
+    """Run ``work_dir``, of a chip or of ranks, once with ``tensors`` in parameter order; host tensors change in place.
 
     ``validate`` compares the outputs named by ``golden.py`` with what its ``compute_golden`` makes of the same inputs;
     ``AssertionError`` when they differ.
