@@ -6,6 +6,7 @@ import ast
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
@@ -122,6 +123,10 @@ class Subscripts(Expressions):
     @abstractmethod
     def assign_name(self, name: str, value: ir.Expr, node: ast.AST) -> None:
         """Bind ``name`` to ``value``; defined by the part for statements."""
+
+    @abstractmethod
+    def region_split(self) -> dict[str, Any]:
+        """How the region of lanes around splits its values, nothing outside; defined by the part for scopes."""
 
     def _assembled(self, base: ir.Expr, window: Window, value: ir.Expr, node: ast.Subscript) -> ir.Expr:
         if isinstance(value.type, ir.ScalarType):
