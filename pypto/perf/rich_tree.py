@@ -8,10 +8,10 @@ from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from pypto.perf.aggregate import NodeStats, node_stats
+from pypto.perf.fitting_table import FittingTable
 from pypto.perf.span import TraceInvocation
 from pypto.perf.tree import TreeNode, build_tree, printable, walk
 
@@ -34,7 +34,7 @@ def print_either(rich: Callable[[], RenderableType], plain: Callable[[], str], f
         print(plain(), file=stream)
 
 
-def invocation_tree(invocation: TraceInvocation, *, us: bool = True) -> Table:
+def invocation_tree(invocation: TraceInvocation, *, us: bool = True) -> FittingTable:
     """One launch as an aligned tree."""
     scale, unit = (1000.0, "us") if us else (1.0, "ns")
 
@@ -44,7 +44,7 @@ def invocation_tree(invocation: TraceInvocation, *, us: bool = True) -> Table:
     return _tree_table(build_tree(invocation.spans), cells, ["duration"])
 
 
-def mean_tree(nodes: Sequence[NodeStats], *, us: bool = True, spread: Spread = "stdev") -> Table:
+def mean_tree(nodes: Sequence[NodeStats], *, us: bool = True, spread: Spread = "stdev") -> FittingTable:
     """Means of one dispatch; nodes that some launches lack say in how many they were seen."""
     from pypto.perf.stats_text import value_columns
 
@@ -62,17 +62,13 @@ def mean_tree(nodes: Sequence[NodeStats], *, us: bool = True, spread: Spread = "
     return _tree_table(build_tree([node.span for node in nodes]), cells, [*titles, *(["seen"] if partial else [])])
 
 
-def _tree_table(roots: Sequence[TreeNode], cells: Callable[[TreeNode], list[str]], titles: list[str]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    for _ in titles:
-        table.add_column(justify="right", no_wrap=True)
-    table.add_column(justify="right", style="dim", no_wrap=True)
-    table.add_row(Text("span", style="dim"), *(Text(title, style="dim") for title in titles), Text("of parent"))
+def _tree_table(roots: Sequence[TreeNode], cells: Callable[[TreeNode], list[str]], titles: list[str]) -> FittingTable:
+    table = FittingTable(["span", *titles, "of parent"], spare=["of parent", "seen", *titles[:0:-1]])
     for connector, node, parent in walk(roots):
         style = DEVICE_STYLE if node.span.is_device else HOST_STYLE
         label = Text(_drawn(connector), style="dim") + Text(node.label, style=style)
-        table.add_row(label, *(Text(cell, style=style) for cell in cells(node)), _share(node, parent))
+        share = Text(_share(node, parent), style="dim")
+        table.add_row(label, *(Text(cell, style=style) for cell in cells(node)), share)
     return table
 
 
@@ -142,11 +138,10 @@ def stats_renderable(stats: BenchmarkStats, *, headline: bool = True) -> Rendera
     return Group(*parts)
 
 
-def distribution_table(stats: BenchmarkStats) -> Table:
+def distribution_table(stats: BenchmarkStats) -> FittingTable:
     """Quantiles of every per-round series."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("per round, us", "n", "min", "p5", "p25", "median", "p75", "p95", "max", "mean", "stdev"):
-        table.add_column(title, justify="left" if title.startswith("per") else "right")
+    titles = ("per round, us", "n", "min", "p5", "p25", "median", "p75", "p95", "max", "mean", "stdev")
+    table = FittingTable(titles, spare=("p25", "p75", "p5", "p95", "n", "stdev", "mean", "min", "max"))
     for metric in ("device", "effective", "host", "union", "device_span"):
         series = stats.per_round(metric)
         if not any(series):
@@ -159,22 +154,21 @@ def distribution_table(stats: BenchmarkStats) -> Table:
     return table
 
 
-def callable_table(stats: BenchmarkStats) -> Table:
+def callable_table(stats: BenchmarkStats) -> FittingTable:
     """Mean and range per rank and callable, for runs whose slots change their callable."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("rank", "callable", "mean us per round", "min us", "max us"):
-        table.add_column(title, justify="right")
+    table = FittingTable(
+        ("rank", "callable", "mean us per round", "min us", "max us"), ("min us", "max us"), named=False
+    )
     for (pid, task), values in stats.per_callable().items():
         mean = sum(values) / len(values)
         table.add_row(str(pid), printable(task), f"{mean:,.1f}", f"{min(values):,.1f}", f"{max(values):,.1f}")
     return table
 
 
-def rank_table(stats: BenchmarkStats) -> Table:
+def rank_table(stats: BenchmarkStats) -> FittingTable:
     """Slowest rank, fastest rank and skew per round, and every rank's mean."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("round", "slowest rank", "max us", "fastest rank", "min us", "skew us"):
-        table.add_column(title, justify="right")
+    titles = ("round", "slowest rank", "max us", "fastest rank", "min us", "skew us")
+    table = FittingTable(titles, spare=("min us", "fastest rank", "skew us"), named=False)
     spreads = stats.rank_spread()
     shown = spreads if len(spreads) <= 12 else [*spreads[:6], *spreads[-6:]]
     for s in shown:
