@@ -1,9 +1,11 @@
 """Why one of two kernels is faster: the class, the instruction and the tasks that the reason is known to be in."""
 
+import html
 import re
 from pathlib import Path
 
 import pytest
+import rich
 import torch
 
 import pypto.language as pl
@@ -113,6 +115,14 @@ def test_steps_are_a_frame_without_gaps():
     frame = explanation.to_pandas()
     assert frame.us.sum() == pytest.approx(explanation.timeline.effective_us)
     assert list(compare(explanation, explanation).to_pandas().change_us) == [0.0] * len(explanation.class_us())
+
+
+def test_notebooks_and_rich_show_the_same_table(capsys):
+    difference = compare(recorded(chain), recorded(one_task))
+    assert difference._repr_html_() == f"<pre>{html.escape(str(difference))}</pre>"
+    rich.print(explain(recorded(chain)))
+    shown = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in shown.splitlines()) and "tasks on the path: first -> second" in shown
 
 
 def test_every_class_is_told_in_words():

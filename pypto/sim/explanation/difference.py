@@ -60,7 +60,12 @@ class Difference:
     def __rich__(self) -> RenderableType:
         from rich.text import Text
 
-        return Text(str(self), no_wrap=True)
+        return Text(str(self), no_wrap=True, overflow="ellipsis")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def compare(before: Recording | Explanation, after: Recording | Explanation) -> Difference:

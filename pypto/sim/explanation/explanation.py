@@ -74,7 +74,12 @@ class Explanation:
     def __rich__(self) -> RenderableType:
         from rich.text import Text
 
-        return Text(str(self), no_wrap=True)
+        return Text(str(self), no_wrap=True, overflow="ellipsis")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
 
     def _sums(self, key: Callable[[Step], str], kind: str | None = None) -> dict[str, float]:
         sums: dict[str, int] = defaultdict(int)
