@@ -153,10 +153,13 @@ class DistributedCompiledProgram:
         return self.param_infos, self.output_indices, int(self._meta["num_return_types"])
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
-        """One-shot run: a worker is opened, used once and closed (spec distributed 3.2)."""
-        from pypto.runtime.distributed_one_shot import run_once
+        """One-shot run: a worker is opened, used once and closed (spec distributed 3.2).
 
-        return run_once(self, args, config)
+        The function is looked up at each call, so that a harness can put its own in its place (spec runtime 16.2).
+        """
+        from pypto.runtime import distributed_runner
+
+        return distributed_runner.execute_distributed(self, args, config)
 
     def prepare(
         self,

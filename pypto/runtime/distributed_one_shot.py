@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pypto.ir.distributed_compiled_program import DistributedCompiledProgram
 
 
-def run_once(compiled: DistributedCompiledProgram, args: Sequence[Any], config: Any) -> Any:
+def execute_distributed(compiled: DistributedCompiledProgram, args: Sequence[Any], config: Any = None) -> Any:
     """Run ``compiled`` in place, or return-style without its outputs; host tensors are moved to shared memory."""
     slots = tuple(make_slot(i, p) for i, p in enumerate(compiled.param_infos))
     required = [s.name for s in compiled.sub_workers if s.required]

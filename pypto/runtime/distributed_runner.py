@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 READY = ("ready",)
 _HOME = {
     "DistributedWorker": "pypto.runtime.distributed_worker",
+    "execute_distributed": "pypto.runtime.distributed_one_shot",
     "execute_distributed_compiled": "pypto.ir.distributed_compiled_program",
 }
 """Names that scripts import from here (spec runtime 2); the processes of sub-workers do not load their modules."""
