@@ -7,6 +7,7 @@ all of it holds, so a refused call leaves every tensor untouched.
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 import reprlib
 from collections.abc import Collection, Sequence
@@ -165,6 +166,8 @@ class Signature:
         self.slots = tuple(make_slot(i, p, written) for i, p in enumerate(program.param_infos))
         self.outputs = tuple(program.output_indices)
         self.has_return = program.has_return
+        written_slots = tuple(s.position for s in self.slots if s.is_tensor and s.direction != "In")
+        self._written = written_slots if len(written_slots) > 1 else ()
         extents: dict[str, list[tuple[int, int]]] = getattr(program, "dynamic_extents", {})
         self._shared_extents = {name: places for name, places in extents.items() if len(places) > 1}
         self._prefix = f"{owner}: " if owner else ""
@@ -182,7 +185,23 @@ class Signature:
             checked[i] = _allocate_output(slots[i])
         for name, places in self._shared_extents.items():
             self._check_extent(name, places, checked)
+        if self._written:
+            self._check_apart(checked)
         return BoundCall(tuple(checked), self.outputs if returns else None)
+
+    def _check_apart(self, values: Sequence[Any]) -> None:
+        """Two outputs in one piece of memory: which of them is left would depend on timing."""
+        starts: dict[int, int] = {}
+        for position in self._written:
+            value = values[position]
+            start = value.data_ptr if isinstance(value, DeviceTensor) else value.data_ptr()
+            other = starts.setdefault(start, position)
+            if other != position and start and math.prod(value.shape):
+                places = f"{self.slots[other].place} and {self.slots[position].place}"
+                raise ValueError(
+                    f"{self._prefix}{places} are both written and get the same memory; "
+                    "pass a tensor of its own for each"
+                )
 
     def _check_extent(self, name: str, places: Sequence[tuple[int, int]], values: Sequence[Any]) -> None:
         """One name is one extent, wherever it occurs (spec language 2.7)."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class _Loop:
     continues: list[int]
 
 
+CUBE_ONLY: Final = ("left", "right", "acc", "bias", "leftscale", "rightscale")
+"""Memory spaces that no transfer of a vector core reaches (spec language 7.2)."""
+
+
 class _Assembler:
     def __init__(self, unit: Unit, text: str, file: str):
         self.unit = unit
@@ -63,6 +68,12 @@ class _Assembler:
     def _declare(self) -> None:
         emitter = self.emitter
         for tile in self.unit.tiles:
+            if self.unit.core == "aiv" and tile.space in CUBE_ONLY:
+                emitter.complain(
+                    f"tile %{tile.name} is in '{tile.space}', a memory of the cube core; "
+                    "an aiv kernel has 'vec' and 'mat'",
+                    tile.position,
+                )
             emitter.declare_tile(tile)
         for parameter in self.unit.parameters:
             if isinstance(parameter, TensorParameter):

@@ -212,3 +212,15 @@ def test_bias_is_added_once(rows, inner, cols):
     c = torch.zeros(rows, cols)
     kernel(a, b, bias, c)
     agree(c, (a, b), (torch.ones(rows, 1), bias))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int32])
+def test_only_the_accumulator_converts_what_it_stores(dtype):
+    @pl.jit
+    def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:, :] = pl.add(x, 1.0)
+        return y
+
+    with pytest.raises(ValueError, match=r"cannot be stored in 'y'[^$]*pl\.cast"):
+        kernel(torch.zeros(32, 64), torch.zeros(32, 64, dtype=dtype))

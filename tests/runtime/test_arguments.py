@@ -62,6 +62,14 @@ def test_several_outputs_come_back_in_parameter_order():
     assert y.shape == (2,) and z.shape == (3,) and z.dtype is torch.int8
 
 
+def test_two_outputs_need_memory_of_their_own():
+    signature = Signature(Program([tensor("a"), tensor("y", "Out"), tensor("z", "InOut")]))
+    a, y = torch.zeros(4, 8), torch.zeros(4, 8)
+    with pytest.raises(ValueError, match="argument 1 'y' and argument 2 'z' are both written and get the same memory"):
+        signature.bind([a, y, y])
+    assert signature.bind([y, y, a]).arguments == (y, y, a), "an input may be an output"
+
+
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_a_wrong_count_lists_the_parameters(count):
     words = r"add: expects 3 or 2 arguments, got \d; parameters: a \(In\), n \(In\), out \(Out\)"

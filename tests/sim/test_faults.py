@@ -218,6 +218,7 @@ TILES = """
         ("break", "'break' outside a loop"),
         ("submit %t, @k, [], [], []", "'submit' is legal in an orchestration only"),
         ("if %f {\n }", "'if' needs an integer here; %f holds a float (convert it with scvt)"),
+        ("tile %l : left<16x16xfp16> at 0", "tile %l is in 'left', a memory of the cube core"),
         ("tpush_to_aiv %a", "'tpush_to_aiv' runs on the AIC side of a cluster; this is an AIV kernel"),
     ],
 )
