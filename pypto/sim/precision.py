@@ -20,7 +20,7 @@ from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.checks.facts import instruction_facts
 from pypto.sim.checks.findings import Location
-from pypto.sim.checks.places import location, operation
+from pypto.sim.checks.places import location, operation, result_register
 from pypto.sim.checks.selection import Checks
 from pypto.sim.float64_copies import Array, Copies, Grid
 from pypto.sim.memory import memory_view
@@ -35,7 +35,11 @@ _DEFAULT_BOUND: Final = {FP32: 1e-4, FP16: 1e-2, BF16: 5e-2}
 
 @dataclass(frozen=True)
 class Deviation:
-    """The worst element of one result: ``error`` is relative to the larger of its magnitude and the tile's mean."""
+    """The worst element of one result: ``error`` is relative to the larger of its magnitude and the tile's mean.
+
+    ``tile`` is what the source calls the result (or the operation, for a value without a name), ``block`` the block that
+    computed it, ``None`` for a task of one block.
+    """
 
     operation: str
     task: str
@@ -44,11 +48,15 @@ class Deviation:
     value: float
     reference: float
     error: float
+    tile: str = ""
+    block: int | None = None
 
     def __str__(self) -> str:
         row, col = self.element
+        of = f" of '{self.tile}'" if self.tile else ""
+        block = "" if self.block is None else f" in block {self.block}"
         return (
-            f"'{self.operation}' in '{self.task}' at {self.location}: element [{row}, {col}] is "
+            f"'{self.operation}' in '{self.task}' at {self.location}: element [{row}, {col}]{of}{block} is "
             f"{self.value:.9g}, in float64 "
             f"{self.reference:.9g} (error {self.error:.3g})"
         )
@@ -239,7 +247,7 @@ class _Comparison:
             self._keep(target, actual)
             return
         self._keep(target, expected)
-        self._compare(program, index, actual, expected)
+        self._compare(program, index, actual, expected, int(frame[op.BLOCK]) if frame[op.BLOCKS] > 1 else None)
 
     def _moved(self, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
         """What an instruction that moves elements without a change puts into the whole valid region of its target."""
@@ -342,7 +350,7 @@ class _Comparison:
         else:
             self.copies.write(window, held)
 
-    def _compare(self, program: TileProgram, index: int, actual: Array, expected: Array) -> None:
+    def _compare(self, program: TileProgram, index: int, actual: Array, expected: Array, block: int | None) -> None:
         self.compared += 1
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         scale = np.maximum(np.abs(expected), np.nanmean(np.abs(np.where(np.isfinite(expected), expected, 0.0))))
@@ -352,6 +360,7 @@ class _Comparison:
         found = Deviation(
             operation(program, index), program.name, location(program, index), (int(row), int(col)),
             float(actual[row, col]), float(expected[row, col]), float(error[row, col]),
+            program.author(result_register(program, index)), block,
         )  # fmt: skip
         if self.worst is None or found.error > self.worst.error:
             self.worst = found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import pypto.language as pl
@@ -120,3 +121,23 @@ def test_the_error_is_followed_through_moves(tmp_path, monkeypatch):
     assert report.first is not None and report.first.operation == "subs" and report.taken == 0
     row, col = report.first.element
     assert abs(report.first.reference - float(x[col, row].double())) < 1e-9
+
+
+@pl.jit
+def squared(x: pl.Tensor[[512, 1024], pl.FP32], y: pl.Out[pl.Tensor[[512, 1024], pl.FP32]]):
+    for b in pl.spmd(32, name_hint="grow"):
+        grown = pl.exp(pl.load(x, [b * 16, 0], [16, 1024]))
+        pl.store(pl.mul(grown, grown), [b * 16, 0], y)
+    return y
+
+
+@pytest.mark.parametrize(("row", "col"), [(0, 0), (300, 78), (511, 1023)])
+def test_the_worst_element_among_many_is_named_with_its_block(row, col, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, y = torch.zeros(512, 1024), torch.zeros(512, 1024)
+    x[row, col] = 300.0  # exp(300) has no FP32
+    compiled = squared.compile(x, y, config=RunConfig(platform="a2a3"))
+    first = compare_precision(compiled, (x, y)).first
+    assert first is not None and (first.operation, first.tile) == ("exp", "grown")
+    assert (first.block, first.element) == (row // 16, (row % 16, col))
+    assert f"element [{row % 16}, {col}] of 'grown' in block {row // 16} is inf" in str(first)

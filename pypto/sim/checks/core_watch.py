@@ -36,9 +36,10 @@ class CoreWatch:
     def __init__(self, buffers: LaunchBuffers) -> None:
         self.state = np.zeros(w.STATE_WORDS, np.int64)
         self._address: int = self.state.ctypes.data
-        self._spaces = np.zeros((16, 2), np.int64)
+        self._spaces, self._before = np.zeros((16, 2), np.int64), np.zeros(16, np.int64)
         state = self.state
         state[w.SPACES], state[w.LAUNCH] = self._spaces.ctypes.data, buffers.words.ctypes.data
+        state[w.BEFORE] = self._before.ctypes.data
         state[w.HANDLERS], state[w.SCRATCH] = buffers.handlers.ctypes.data, buffers.scratch.ctypes.data
 
     def begin(self, launch: LaunchWatch) -> None:
@@ -106,6 +107,8 @@ class CoreWatch:
                 self._known.add(space)
                 shadow.fill(0, shadow.size, w.UNWRITTEN)
             self._spaces[space] = shadow.map
+            if self.launch.asked & w.WRAP:
+                self._before[space] = shadow.before()
             if frame.program.clears:
                 shadow.fill(0, size, w.UNWRITTEN)
                 memory_view(base, size)[:] = self.launch.checks.poison_byte

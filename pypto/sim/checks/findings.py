@@ -196,10 +196,12 @@ def to_json(findings: Iterable[Finding]) -> str:
 def table(findings: Iterable[Finding]) -> Table:
     """A rich table: kind, tensor, tasks, places, message with the repair."""
     from rich.table import Table
+    from rich.text import Text
 
     result = Table("kind", "tensor", "tasks", "where", "what and how to repair it")
     for finding in findings:
         where = "\n".join(f"{location.file.rsplit('/', 1)[-1]}:{location.line}" for location in finding.locations)
         text = finding.message + (f"\n→ {finding.suggestion}" if finding.suggestion else "")
-        result.add_row(finding.kind, finding.tensor, "\n".join(finding.tasks), where, text)
+        cells = finding.kind, finding.tensor, "\n".join(finding.tasks), where, text
+        result.add_row(*map(Text, cells))  # no markup: a list in brackets is meant
     return result

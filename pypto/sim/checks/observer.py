@@ -23,6 +23,7 @@ from pypto.sim.checks.clocks import order_cores
 from pypto.sim.checks.rules.queues import follow_pop, follow_push
 from pypto.sim.checks.rules.single import follow_signal, follow_tensor_element, follow_tile_element
 from pypto.sim.checks.rules.stores import tile_checksum
+from pypto.sim.checks.rules.wrap import keep_result
 from pypto.sim.entry import source_digest
 from pypto.sim.kernels.compilation import Kernel, kernel_code, load_or_compile
 from pypto.sim.kernels.progress import Progress
@@ -53,6 +54,8 @@ def _call(state, frame, code, pc, base):
     if handler != 0:
         state[w.INSTRUCTION], state[w.INSTRUCTION_PC] = instruction, pc
         call_kernel(handler, frame[op.WATCH])
+    if state[w.ASKED] & w.WRAP != 0 and fact[w.FACT_TARGET] != 0:
+        keep_result(state, as_pointer(base + 8 * op.ARGUMENTS)[fact[w.FACT_TARGET]])
     if fact[w.FACT_LISTS] != 0 and state[w.ASKED] & w.ORDER != 0:
         _log(state, frame, as_pointer(base + 8 * op.ARGUMENTS), fact, instruction)
 
@@ -75,6 +78,8 @@ def _look(base):
             follow_push(state, frame, code, pc, base)
         elif operation == op.POP:
             follow_pop(state, frame, code, pc, base)
+            if state[w.ASKED] & w.WRAP != 0:
+                keep_result(state, base + 8 * code[pc + 3])
     elif operation == op.NOTE:
         state[w.FENCES] += 1
     elif operation == op.NOTIFY or operation == op.SIGNAL_WAIT:

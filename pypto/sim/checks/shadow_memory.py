@@ -17,11 +17,18 @@ class ShadowMemory:
         self._skip = address % BLOCK  # bytes of the first block in front of the memory
         blocks = -(-(self._skip + size) // BLOCK) + 1
         self._flags = np.full(blocks, code, np.uint8)
+        self._before: NDArray[np.uint8] | None = None
         self._codes = np.empty(blocks * BLOCK, np.uint8)
         if code != w.DEFINED:
             self._leave_out_what_is_around(size)
         first = address - self._skip
         self.map = self._codes.ctypes.data - first, self._flags.ctypes.data - first // BLOCK
+
+    def before(self) -> int:
+        """What to add to an address to find a copy of the byte there, which rules keep (rules/wrap.py)."""
+        if self._before is None:
+            self._before = np.zeros(self.size, np.uint8)
+        return int(self._before.ctypes.data) - self.address
 
     def _leave_out_what_is_around(self, size: int) -> None:
         """Bytes of the first and the last block that are not of the memory count as defined."""

@@ -39,6 +39,7 @@ SCRATCH: Final = 23  # address of SCRATCH_BYTES that a rule may use
 INSTRUCTION: Final = 24  # of the call that a rule is asked about
 INSTRUCTION_PC: Final = 25  # its code offset
 RESUME: Final = 26  # not 0: the log was full; what of the instruction is to be looked at next
+BEFORE: Final = 27  # address of int64[16]: per memory space what to add to an address to find what was there before
 STATE_WORDS: Final = 28
 SCRATCH_BYTES: Final = 1 << 16
 

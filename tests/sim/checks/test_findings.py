@@ -100,3 +100,14 @@ def test_the_plugin_leaves_the_poison_where_a_handle_fills_part_of_an_output(tmp
     command = [sys.executable, "-m", "pytest", "-q", "--pypto-checks=all", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 passed" in done.stdout, done.stdout
+
+
+def test_a_table_shows_what_stands_in_brackets():
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    finding = Finding("war", "m", suggestion="with deps=[use_id]: [bold]")
+    Console(file=out, width=120).print(table([finding]))
+    assert "deps=[use_id]: [bold]" in out.getvalue()

@@ -114,3 +114,51 @@ def test_a_box_without_rows_is_a_range_of_bytes():
     words = torch.zeros(w.ORIGIN_WORDS, dtype=torch.int64).numpy()
     words[w.OR_PITCH], words[w.OR_LOW], words[w.OR_HIGH] = 64, 8, 12
     assert noted_runs(words).tolist() == [[8, 12]]
+
+
+@pl.jit
+def scaled(
+    x: pl.Tensor[[ROWS, COLS], pl.INT32], by: pl.Tensor[[1, 8], pl.INT32], y: pl.Out[pl.Tensor[[ROWS, COLS], pl.INT32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="scale"):
+        factor = pl.read(by, [0, 0])
+        value = pl.load(x, [0, 0], [ROWS, COLS])
+        value = pl.mul(value, factor)
+        value = pl.sub(value, value)
+        value = pl.add(pl.load(x, [0, 0], [ROWS, COLS]), value)
+        pl.store(value, [0, 0], y)
+    return y
+
+
+@pytest.fixture(scope="module")
+def integers(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("integers"))
+        config = RunConfig(platform="a2a3", checks={"wrap"}, checks_mode="collect")
+        x, by = torch.zeros(ROWS, COLS, dtype=torch.int32), torch.zeros(1, 8, dtype=torch.int32)
+        yield scaled.compile(x, by, x, config=config), config
+
+
+@EXAMPLES
+@given(
+    st.lists(
+        st.tuples(st.integers(0, ROWS - 1), st.integers(0, COLS - 1), st.integers(-(2**31), 2**31 - 1)), max_size=4
+    ),
+    st.integers(-(2**17), 2**17),
+)
+def test_what_wraps_although_the_result_takes_the_place_of_its_operand(integers, large, factor):
+    compiled, config = integers
+    x, by = torch.ones(ROWS, COLS, dtype=torch.int32), torch.full((1, 8), factor, dtype=torch.int32)
+    for row, col, value in large:
+        x[row, col] = value
+    compiled(x, by, torch.zeros_like(x), config=config)
+    wide = x.long() * factor
+    wanted = (wide != wide.int()).nonzero()
+    assert len(compiled.last_findings) == (len(wanted) > 0)
+    for finding in compiled.last_findings:
+        row, col = wanted[0].tolist()
+        assert finding.kind == "wrap" and finding.tensor == "value"
+        assert (
+            finding.index_ranges == ((row, row + 1), (col, col + 1))
+            and f"{int(wide[row, col])} does not" in finding.message
+        )

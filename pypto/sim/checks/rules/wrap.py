@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from pypto.ir import dtype as dtypes
+from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.rules.elements import follow_elements
-from pypto.sim.checks.rules.tile import address_of, data_of, dtype_of, valid_cols, valid_rows
+from pypto.sim.checks.rules.tile import address_of, data_of, dtype_of, element_size, valid_cols, valid_rows
 from pypto.sim.checks.shadow import new_event
 from pypto.sim.kernels.compilation import kernel_code
-from pypto.sim.native import as_pointer, load_int8, load_int16, load_int32, load_uint8
+from pypto.sim.native import as_pointer, copy_bytes, load_int8, load_int16, load_int32, load_uint8, load_word
 
 _INT8, _INT16, _INT32 = dtypes.INT8.code(), dtypes.INT16.code(), dtypes.INT32.code()
 _UINT8, _UINT16, _UINT32 = dtypes.UINT8.code(), dtypes.UINT16.code(), dtypes.UINT32.code()
@@ -35,8 +36,7 @@ def _wrapped(value, dtype):
 
 
 @kernel_code
-def _element(tile, i, j):
-    dtype, at = dtype_of(tile), address_of(tile, i, j)
+def _element_at(at, dtype):
     if dtype == _INT8 or dtype == _UINT8:
         return _wrapped(load_int8(at) if dtype == _INT8 else load_uint8(at), dtype)
     if dtype == _INT16 or dtype == _UINT16:
@@ -45,47 +45,56 @@ def _element(tile, i, j):
 
 
 @kernel_code
-def _inverse(odd):
-    """Number whose product with an odd one is 1 in 64 bits (each step doubles the bits that are right)."""
-    result = odd
-    for _ in range(5):
-        result *= 2 - odd * result
-    return result
+def _before(state, tile):
+    """What to add to an address of a tile to find what was there before the instruction."""
+    return load_word(state[w.BEFORE] + 8 * load_word(tile + 8 * layout.TILE_SPACE))
 
 
 @kernel_code
-def _sum(tile, fact, i, j):
+def _operand(state, tile, target, i, j):
+    """An element of an operand, which the result may have been written over."""
+    shift = _before(state, tile) if data_of(tile) == data_of(target) else 0
+    return _element_at(address_of(tile, i, j) + shift, dtype_of(tile))
+
+
+@kernel_code
+def keep_result(state, tile):
+    """Copy the integers of a result aside, for an instruction that writes over its operand."""
+    if not _is_integer(dtype_of(tile)):
+        return
+    shift, size = _before(state, tile), valid_cols(tile) * element_size(tile)
+    for i in range(valid_rows(tile)):
+        at = address_of(tile, i, 0)
+        copy_bytes(at + shift, at, size)
+
+
+@kernel_code
+def _sum(state, tile, target, fact, i, j):
     """Sum of a row, or of a column, in 64 bits."""
     total = 0
     if fact[w.FACT_RULE] == w.ROW_REDUCE:
         for k in range(valid_cols(tile)):
-            total += _element(tile, i, k)
+            total += _operand(state, tile, target, i, k)
     else:
         for k in range(valid_rows(tile)):
-            total += _element(tile, k, j)
+            total += _operand(state, tile, target, k, j)
     return total
 
 
 @kernel_code
-def _wide(args, fact, target, found, i, j):
-    """The result in 64 bits; ``found`` when the operands have been overwritten and cannot be told."""
+def _wide(state, args, fact, target, found, i, j):
+    """The result in 64 bits."""
     act, a = fact[w.FACT_WRAPS], args[fact[w.FACT_SOURCE]]
     if act == w.WRAPS_IN_SUM:
-        return _sum(a, fact, i, j) if data_of(a) != data_of(target) else found
+        return _sum(state, a, target, fact, i, j)
     if act == w.WRAPS_IN_CAST:
-        return _element(a, i, j) if data_of(a) != data_of(target) and _is_integer(dtype_of(a)) else found
-    dtype, other = dtype_of(target), args[fact[w.FACT_EXTRA]]
+        return _operand(state, a, target, i, j) if _is_integer(dtype_of(a)) else found
+    own, other = _operand(state, a, target, i, j), args[fact[w.FACT_EXTRA]]
     if fact[w.FACT_SOURCES] > 1:
-        other = _element(args[fact[w.FACT_SOURCE + 1]], i, j)
-        if data_of(args[fact[w.FACT_SOURCE + 1]]) == data_of(target):
-            return found
+        other = _operand(state, args[fact[w.FACT_SOURCE + 1]], target, i, j)
     if act == w.WRAPS_IN_PRODUCT:
-        if data_of(a) != data_of(target):
-            return _element(a, i, j) * other
-        return _wrapped(found * _inverse(other), dtype) * other if other & 1 != 0 else found
-    sign = 1 if act == w.WRAPS_IN_ADDITION else -1
-    own = _element(a, i, j) if data_of(a) != data_of(target) else _wrapped(found - sign * other, dtype)
-    return own + sign * other
+        return own * other
+    return own + other if act == w.WRAPS_IN_ADDITION else own - other
 
 
 @kernel_code
@@ -97,9 +106,9 @@ def follow_integers(state, args, fact):
         return
     for i in range(valid_rows(target)):
         for j in range(valid_cols(target)):
-            found = _element(target, i, j)
-            wide = _wide(args, fact, target, found, i, j)
-            if wide != found:
+            found = _element_at(address_of(target, i, j), dtype_of(target))
+            wide = _wide(state, args, fact, target, found, i, j)
+            if wide != found and _wrapped(wide, dtype_of(target)) == found:
                 address = new_event(
                     as_pointer(state[w.LAUNCH]), w.WRAPPED, state[w.PROGRAM], state[w.INSTRUCTION], 0, state[w.NODE],
                     state[w.SEAT],
