@@ -37,8 +37,8 @@ _DEFAULT_BOUND: Final = {FP32: 1e-4, FP16: 1e-2, BF16: 5e-2}
 class Deviation:
     """The worst element of one result: ``error`` is relative to the larger of its magnitude and the tile's mean.
 
-    ``tile`` is what the source calls the result (or the operation, for a value without a name), ``block`` the block that
-    computed it, ``None`` for a task of one block.
+    ``tile`` is what the source calls the result (or the operation, for a value without a name), ``block`` the block
+    that computed it, ``None`` for a task of one block.
     """
 
     operation: str
