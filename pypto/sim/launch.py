@@ -210,7 +210,7 @@ class Launch:
             self._scopes.append((request.manual, self.workspace.heap.mark()))
             events.append((SCOPE_BEGIN, len(self._scopes), int(request.manual), 0))
             if self.watch is not None:
-                self.watch.retired.opened()
+                self.watch.scope_opened()
             if self.log is not None:
                 self.log.scope(self.orchestration, request.index, self.workspace.tensor_map)
             return

@@ -171,7 +171,7 @@ class _Comparison:
     def _ignore(self, *_: Any, **__: Any) -> None:
         """Nothing of this matters for values."""
 
-    begin = task = access = passes = predicate = empty = end = together = _ignore
+    begin = task = access = passes = predicate = empty = end = together = scope_opened = scope_ended = _ignore
 
     def start(self, frame: Frame) -> None:
         """A block begins: its on-chip memory holds nothing."""

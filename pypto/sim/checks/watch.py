@@ -150,6 +150,10 @@ class LaunchWatch:
         self.memories.append(list(memories))
         self.shadows.append(shadow)
 
+    def scope_opened(self) -> None:
+        """A runtime scope begins."""
+        self.retired.opened()
+
     def scope_ended(self, quiet: bool) -> None:
         """A runtime scope has ended; ``quiet``: no task waits. Bytes of tensors to forget count as defined."""
         numbers = self.retired.closed(quiet)
