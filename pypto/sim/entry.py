@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pypto.sim.apart import compile_apart
+from pypto.sim.kernels.cache import path_of
 from pypto.sim.kernels.compilation import Kernel, load_or_compile
 from pypto.sim.kernels.progress import Progress
 
@@ -19,7 +21,11 @@ def compiled_entry(name: str, body: Callable[[Any], Any], modules: Sequence[str]
     """
     here = Path(__file__).parent
     kernel = Kernel(f"{name}.{source_digest(here / f'{module}.py' for module in modules)}", body)
+    path = path_of(kernel.name)
     with Progress(1, slow=True) as progress:
+        if path is not None and not path.exists():
+            progress.compiling(name)
+            compile_apart(path, lambda: load_or_compile(kernel))
         compiled = load_or_compile(kernel, lambda: progress.compiling(name))
     function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(compiled.address)
     function.owner = compiled  # keeps the code alive
