@@ -89,6 +89,55 @@ def gather_elements(
 
 
 @pl.jit
+def softmax_in_half(x: pl.Tensor[[3072, 128], pl.FP16], y: pl.Out[pl.Tensor[[3072, 128], pl.FP16]]):
+    for b in pl.spmd(BLOCKS, name_hint="strip"):
+        t = x[b * 64 : b * 64 + 64, :]
+        e = pl.exp(pl.row_expand_sub(t, pl.row_max(t)))
+        y[b * 64 : b * 64 + 64, :] = pl.row_expand_div(e, pl.row_sum(e))
+    return y
+
+
+@pl.jit
+def half_undefined(x: pl.Tensor[[512, 128], pl.FP32], y: pl.Out[pl.Tensor[[512, 64], pl.FP32]]):
+    a = pl.create_tensor([512, 128], dtype=pl.FP32)
+    c = pl.create_tensor([512, 128], dtype=pl.FP32)
+    for b in pl.spmd(8, name_hint="left"):
+        pl.store(pl.mul(pl.load(x, [b * 64, 0], [64, 64]), 2.0), [b * 64, 0], a)
+    for b in pl.spmd(8, name_hint="all"):
+        t = pl.load(a, [b * 64, 0], [64, 128])
+        pl.store(pl.add(pl.mul(pl.maximum(t, 0.5), 0.5), pl.abs(t)), [b * 64, 0], c)
+    for b in pl.spmd(8, name_hint="take"):
+        pl.store(pl.load(c, [b * 64, 0], [64, 64]), [b * 64, 0], y)
+    return y
+
+
+@pl.jit
+def scatter_rows(
+    rows: pl.Tensor[[512, 64], pl.BF16],
+    index: pl.Tensor[[1, 512], pl.INT32],
+    y: pl.InOut[pl.Tensor[[1024, 64], pl.BF16]],
+):
+    for b in pl.range(8):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="keep"):
+            for i in pl.range(64):
+                row = pl.cast(pl.read(index, [0, b * 64 + i]), pl.INDEX)
+                pl.store(pl.load(rows, [b * 64 + i, 0], [1, 64]), [row, 0], y)
+    return y
+
+
+@pl.jit
+def scatter_elements(
+    x: pl.Tensor[[256, 64], pl.FP32],
+    index: pl.Tensor[[256, 64], pl.INT32],
+    y: pl.InOut[pl.Tensor[[256, 64], pl.FP32]],
+):
+    for b in pl.range(8):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="spread"):
+            pl.mscatter(pl.load(x, [b * 32, 0], [32, 64]), pl.load(index, [b * 32, 0], [32, 64]), y)
+    return y
+
+
+@pl.jit
 def running_sum(
     steps: pl.Tensor[[1, 2048], pl.INT32],
     total: pl.InOut[pl.Tensor[[1, 2048], pl.INT32]],
@@ -131,6 +180,12 @@ def programs() -> Iterator[tuple[str, Any, list[torch.Tensor]]]:
     yield "gather of 512 rows", gather_rows, [floats(1024, 64), indices(1024, 1, 512), zeros(512, 64)]
     yield "gather of 16384 elements", gather_elements, [floats(256, 64), indices(2048, 256, 64), zeros(256, 64)]
     yield "6000 scalar accesses", running_sum, [indices(9, 1, 2048), torch.zeros(1, 2048, dtype=torch.int32)]
+    yield "softmax in FP16", softmax_in_half, [floats(3072, 128).half(), zeros(3072, 128).half()]
+    yield "buffers half undefined", half_undefined, [floats(512, 128), zeros(512, 64)]
+    places = torch.randperm(1024, generator=g)[:512].int()[None]
+    yield "512 rows to any place", scatter_rows, [floats(512, 64).bfloat16(), places, zeros(1024, 64).bfloat16()]
+    cells = torch.randperm(256 * 64, generator=g).int().reshape(256, 64)
+    yield "scatter of 16384 elements", scatter_elements, [floats(256, 64), cells, zeros(256, 64)]
     layer, attention = example("decoder_layer"), example("flash_attention")
     yield "decoder layer", layer.decoder_layer, layer.arguments()
     q, k, v = (floats(n, attention.D).half() for n in (attention.Q, attention.S, attention.S))

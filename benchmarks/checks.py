@@ -77,10 +77,10 @@ _GEMM_MAIN = """orchestration @main {
 """
 
 
-def _on_the_chip(array: np.ndarray) -> np.ndarray:
-    """A copy that starts where the chip's allocator would put it; at other places rows share blocks of the shadow."""
-    raw = np.zeros(array.nbytes + 512, np.uint8)
-    start = -raw.ctypes.data % 512
+def _on_the_chip(array: np.ndarray, beside: int = 0) -> np.ndarray:
+    """A copy that starts where the chip's allocator would put it, or ``beside`` so many bytes."""
+    raw = np.zeros(array.nbytes + 1024, np.uint8)
+    start = -raw.ctypes.data % 512 + beside
     placed = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     placed[...] = array
     return placed
@@ -96,20 +96,23 @@ def _arguments(arrays: dict[str, tuple[np.ndarray, str]]) -> list[Any]:
     ]
 
 
-def _cases() -> list[tuple[str, str, str, str, str, dict[str, tuple[np.ndarray, str]]]]:
+def _cases() -> list[tuple[str, str, str, str, str, dict[str, tuple[np.ndarray, str]], int]]:
+    """(what it is, kernel, core, program texts, arrays, bytes that they start off a boundary)."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((ROWS, COLS)).astype(np.float32)
     a = rng.standard_normal((128, 512)).astype(np.float16).view(np.uint16)
     b = rng.standard_normal((512, 128)).astype(np.float16).view(np.uint16)
     strips = np.zeros((8 * TASKS, 64), np.float32)
+    soft = "softmax", "aiv", _SOFTMAX, _SOFTMAX_MAIN, {"x": (x, "fp32"), "y": (x.copy(), "fp32")}
     return [
-        ("softmax 512 x 128", "softmax", "aiv", _SOFTMAX, _SOFTMAX_MAIN, {"x": (x, "fp32"), "y": (x.copy(), "fp32")}),
+        ("softmax 512 x 128", *soft, 0),
+        ("softmax, 4 bytes off a boundary", *soft, 4),
         (
             "matmul 128 x 512 x 128", "gemm", "aic", _GEMM, _GEMM_MAIN,
-            {"a": (a, "fp16"), "b": (b, "fp16"), "c": (np.zeros((128, 128), np.float32), "fp32")},
+            {"a": (a, "fp16"), "b": (b, "fp16"), "c": (np.zeros((128, 128), np.float32), "fp32")}, 0,
         ),
-        ("one task, 8 x 64", "strip", "aiv", STRIP, strips_orchestration(1), {"x": (strips[:8], "fp32")}),
-        (f"{TASKS} tasks on strips", "strip", "aiv", STRIP, strips_orchestration(TASKS), {"x": (strips, "fp32")}),
+        ("one task, 8 x 64", "strip", "aiv", STRIP, strips_orchestration(1), {"x": (strips[:8], "fp32")}, 0),
+        (f"{TASKS} tasks on strips", "strip", "aiv", STRIP, strips_orchestration(TASKS), {"x": (strips, "fp32")}, 0),
     ]  # fmt: skip
 
 
@@ -143,10 +146,10 @@ def _rows(
 def _on_the_machine() -> Iterator[dict[str, Any]]:
     from pypto.sim.checks.selection import Checks
 
-    for title, name, core, kernel, main, arrays in _cases():
+    for title, name, core, kernel, main, arrays, beside in _cases():
         with tempfile.TemporaryDirectory() as folder:
             program = load(Path(folder), name, core, kernel, main)
-        placed = {key: (_on_the_chip(array), dtype) for key, (array, dtype) in arrays.items()}
+        placed = {key: (_on_the_chip(array, beside), dtype) for key, (array, dtype) in arrays.items()}
         arguments = _arguments(placed)
         launch = partial(program.execute, arguments, record=True, threads=1, platform="a2a3")
         runs = {asked: partial(launch, checks=Checks.of(asked)) for asked in _ASKED}

@@ -1,7 +1,8 @@
 """Vector clocks of the cores of a task that wait for each other: queues, events and barriers (spec ops 16, 17).
 
 A core's clock says which accesses of the others happened before. Releasing (push, free, set, arriving at a barrier)
-leaves the clock at a place; acquiring (pop, push into a freed slot, wait, leaving a barrier) takes it up.
+leaves the clock at a place; acquiring (pop, push into a freed slot, wait, leaving a barrier) takes it up. An event is
+a counter, so the first wait knows of the first set and not of those that happened to come before it as well.
 """
 
 # ruff: noqa: SIM109 - compiled code compares; a tuple of constants would be built and searched
@@ -17,7 +18,8 @@ from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_word, store_word
 
 _BARRIERS: Final = crosscore._BARRIERS
-EVENT_PLACES: Final = 3 * crosscore.EVENTS  # first in a cluster, its queues follow
+_TURNS: Final = 8  # sets of an event that are told apart before they are awaited
+EVENT_PLACES: Final = 3 * crosscore.EVENTS * _TURNS  # first in a cluster, its queues follow
 _GLOBAL_EVENTS: Final = 4 * 3
 _SOFT_BARRIERS: Final = _GLOBAL_EVENTS + 2 * crosscore.EVENTS
 GLOBAL_PLACES: Final = _SOFT_BARRIERS + 4 * crosscore.WORKSPACE_SLOTS
@@ -88,22 +90,31 @@ def _queue_step(state, frame, code, pc, operation):
 
 
 @kernel_code
+def _event_place(state, event, core, turn):
+    """Address of the clock of set number ``turn`` of an event that ``core`` of the cluster waits for."""
+    return _cluster_place(state, (3 * event + core) * _TURNS + turn % _TURNS)
+
+
+@kernel_code
 def _set_event(state, frame, code, pc):
-    event, mode, core = frame[op.ARGUMENTS], code[pc + 5], frame[op.CORE]
+    event, mode, core, turn = frame[op.ARGUMENTS], code[pc + 5], frame[op.CORE], frame[op.ARGUMENTS + 1]
     if mode == 0:
         _release(state, _place(state, _GLOBAL_EVENTS + 2 * event + (1 if core == 0 else 0)))
     elif core != 0 and mode == 2:
-        _release(state, _cluster_place(state, 3 * event))
+        _release(state, _event_place(state, event, 0, turn))
     else:
-        _release(state, _cluster_place(state, 3 * event + 1))
-        _release(state, _cluster_place(state, 3 * event + 2))
+        _release(state, _event_place(state, event, 1, turn))
+        _release(state, _event_place(state, event, 2, turn))
     _tick(state)
 
 
 @kernel_code
 def _wait_event(state, frame):
     event, core = frame[op.ARGUMENTS], frame[op.CORE]
-    _acquire(state, _cluster_place(state, 3 * event + core))
+    place = _event_place(state, event, core, frame[op.ARGUMENTS + 1])
+    _acquire(state, place)
+    for k in range(state[w.CREW_SIZE]):
+        store_word(place + 8 * k, 0)
     _acquire(state, _place(state, _GLOBAL_EVENTS + 2 * event + (1 if core == 0 else 0)))
 
 

@@ -48,9 +48,10 @@ ROWWISE = {
     "pl.row_expand_add(b, pl.row_sum(a, tmp))": (32, "FP32", False),
     "pl.row_argmax(a, tmp)": (1, "INT32", False),
     "pl.matmul(a, pl.load(w, [0, 0], [32, 32]))": (32, "FP32", False),
+    "pl.add(pl.matmul(a, pl.load(w, [0, 0], [32, 32])), b)": (32, "FP32", False),
     "pl.cast(a, target_type=pl.FP16)": (32, "FP16", False),
 }  # fmt: skip
-"""A row of the result depends on the row of ``a`` only."""
+"""A row of the result depends on the row of ``a`` only. Products take it through a queue between cores, and back."""
 
 
 def compiled(tmp_path: Path, **parts: Any) -> Any:

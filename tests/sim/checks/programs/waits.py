@@ -229,7 +229,71 @@ def barrier_for_all(
     return y
 
 
+# --- an event is set for every tile; the other side waits for as many of them as ``waits`` says
+
+
+def _awaited(waits: int) -> Program:
+    @pl.program
+    class Awaited:
+        @pl.function(type=pl.FunctionType.AIC)
+        def multiply(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP16],
+            b: pl.Tensor[[64, 128], pl.FP16],
+            y: pl.Out[pl.Tensor[[128, 32], pl.FP32]],
+        ):
+            ta = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
+            for i in pl.range(4):
+                tb = pl.load(b, [0, i * 32], [64, 32], target_memory=pl.Mem.Mat)
+                pl.store(pl.matmul(ta, pl.move(tb, target_memory=pl.Mem.Right)), [i * 32, 0], y)
+                pl.system.sync_set(2, pipe=pl.PipeType.FIX, ffts_mode=2)
+
+        @pl.function(type=pl.FunctionType.AIV)
+        def finish(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP16],
+            b: pl.Tensor[[64, 128], pl.FP16],
+            y: pl.InOut[pl.Tensor[[128, 32], pl.FP32]],
+        ) -> pl.Tensor[[128, 32], pl.FP32]:
+            for i in pl.range(4):
+                if i < waits:
+                    pl.system.sync_wait(2, pipe=pl.PipeType.MTE2)
+                y = pl.store(pl.add(pl.load(y, [i * 32, 0], [32, 32]), 1.0), [i * 32, 0], y)
+            return y
+
+        @pl.function(type=pl.FunctionType.Group)
+        def pair(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP16],
+            b: pl.Tensor[[64, 128], pl.FP16],
+            y: pl.Out[pl.Tensor[[128, 32], pl.FP32]],
+        ) -> pl.Tensor[[128, 32], pl.FP32]:
+            self.multiply(a, b, y)
+            y = self.finish(a, b, y)
+            return y
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            a: pl.Tensor[[32, 64], pl.FP16],
+            b: pl.Tensor[[64, 128], pl.FP16],
+            y: pl.Out[pl.Tensor[[128, 32], pl.FP32]],
+        ) -> pl.Tensor[[128, 32], pl.FP32]:
+            y = self.pair(a, b, y)
+            return y
+
+    return Program(Awaited)
+
+
+def _strips(a, b, y):
+    product = a.float() @ b.float() + 1
+    return {2: torch.cat([product[:, i * 32 : i * 32 + 32] for i in range(4)])}
+
+
 CASES = [
+    Case("the_last_set_is_not_awaited", "raw", _awaited(3), _awaited(4),
+         lambda: [rnd(32, 64).half(), rnd(64, 128, seed=1).half(), zeros(128, 32)], _strips, "y", (),
+         ((96, 128), (0, 32)), "sync_set after", ("pl.store(pl.matmul", "pl.load(y")),
     Case("one_pop_too_many", "deadlock", Program(OnePopTooMany), Program(AsManyPopsAsPushes),
          lambda: [rnd(32, 64), rnd(64, 96, seed=1), zeros(128, 32)], _products, "", ("finish",), (), "push as many",
          ("tpop_from_aic",)),
