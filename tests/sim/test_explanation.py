@@ -13,6 +13,7 @@ from pypto.runtime import RunConfig
 from pypto.sim import DeviceState, chip, compare, explain, record
 from pypto.sim.explanation.text import MEANING
 from pypto.sim.timing.critical import CLASSES
+from pypto.validation.writer import Launch
 
 SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
 ROWS, COLS = 512, 128
@@ -74,6 +75,8 @@ def test_blocks_of_one_task_move_time_from_the_orchestrator_to_the_scheduler():
     difference = compare(recorded(many_tasks), recorded(one_task))
     changes = {change.name: change.change_us for change in difference.classes()}
     assert difference.classes()[0].name == "orchestrator" and changes["orchestrator"] < 0 < changes["scheduler"]
+    text = str(difference)
+    assert f"less: orchestrator, {MEANING['orchestrator']}" in text and "more: scheduler" in text
     assert set(difference.after.place_us("scheduler")) <= {"dispatch", "pick-up", "next block", "notice"}
 
 
@@ -96,7 +99,13 @@ def test_the_table_adds_up_and_says_where():
 def test_the_same_launch_twice_differs_in_nothing():
     recording = recorded(chain)
     text = str(compare(recording, recording))
-    assert "us, the same" in text and not re.search(r"[+-]\d+\.(?!00)\d\d$", text, re.M)
+    assert (
+        "us, the same" in text
+        and "less:" not in text
+        and "more:" not in text
+        and "-0.00" not in text
+        and not re.search(r"[+-]\d+\.(?!00)\d\d$", text, re.M)
+    )
 
 
 def test_another_chip_and_a_warm_cache_are_explained_first():
@@ -108,6 +117,25 @@ def test_another_chip_and_a_warm_cache_are_explained_first():
     assert recording.time(state=state).effective_us == recording.time(state=kept).effective_us, "the state stays"
     slower = explain(recording, chip("a2a3").replace(clock_mhz=900))
     assert compare(cold, slower).effective.change_us > 0
+
+
+def test_tasks_on_no_core_and_launches_without_tasks():
+    @pl.jit
+    def fenced(x: Matrix, y: pl.Out[Matrix]):
+        once = pl.create_tensor([ROWS, COLS], dtype=pl.FP32)
+        with pl.manual_scope():
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="first") as tid:
+                once[0:64, :] = pl.exp(x[0:64, :])
+            gate = pl.system.task_dummy(deps=[tid])
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="second", deps=[gate]):
+                y[0:64, :] = pl.exp(once[0:64, :])
+        return y
+
+    explanation = explain(recorded(fenced))
+    assert [name for name, _ in explanation.path_tasks()] == ["first", "dummy", "second"]
+    idle = explain(Launch().recording())
+    assert set(idle.class_us()) == {"orchestrator"} and "tasks on the path: none" in str(idle)
+    assert compare(idle, explanation).effective.change_us > 0
 
 
 def test_steps_are_a_frame_without_gaps():

@@ -67,12 +67,20 @@ def difference_text(difference: Difference) -> str:
         for change in difference.classes()
         if max(change.before_us, change.after_us) >= _LEAST_US
     ]
-    most = next((row[0] for row in rows), "")
     rows.append((*_figures(whole), ""))
     lines += ["", *_table(("critical path", "before", "after", "change", "where"), rows), ""]
-    lines += [f"most: {most}, {MEANING[most]}"] if most and verdict != "the same" else []
+    lines += [line for sign in (-1, 1) if (line := _largest(difference, sign))]
     lines += [f"tasks on the path before: {_chain(before)}", f"tasks on the path after:  {_chain(after)}"]
     return "\n".join(lines)
+
+
+def _largest(difference: Difference, sign: int) -> str:
+    """The class that gave (-1) or took (+1) most, in words; empty if none did to speak of."""
+    change = max(difference.classes(), key=lambda change: sign * change.change_us, default=None)
+    least = max(_LEAST_US, 0.01 * difference.effective.before_us)
+    if change is None or sign * change.change_us < least:
+        return ""
+    return f"{'more' if sign > 0 else 'less'}: {change.name}, {MEANING[change.name]}"
 
 
 def _title(explanation: Explanation) -> str:
@@ -80,7 +88,8 @@ def _title(explanation: Explanation) -> str:
 
 
 def _figures(change: Change) -> tuple[str, str, str, str]:
-    return change.name, f"{change.before_us:.2f}", f"{change.after_us:.2f}", f"{change.change_us:+.2f}"
+    moved = round(change.change_us, 2) + 0.0  # no negative zero
+    return change.name, f"{change.before_us:.2f}", f"{change.after_us:.2f}", f"{moved:+.2f}"
 
 
 def _places(sums: Mapping[str, float]) -> str:
