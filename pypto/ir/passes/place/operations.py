@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -219,20 +220,22 @@ class Operations(BlockedProducts, RankTransfers):
             raise CompileError(
                 "pl.store writes to a tensor in GM; this one is on chip", self.span, "use pl.tile.assemble"
             )
-        self._need_stored_dtype(call.arguments["tile"].type, a["tile"], target)
+        self._remark_on_dtypes(call.arguments["tile"].type, a["tile"], target)
         return self.store(a["tile"], target, a["offsets"], a["atomic"])
 
-    def _need_stored_dtype(self, declared: Any, value: Value, target: Window) -> None:
-        """``CompileError`` unless ``value`` has the dtype of ``target``: only Acc converts what it stores (ops 3)."""
+    def _remark_on_dtypes(self, declared: Any, value: Value, target: Window) -> None:
+        """``UserWarning`` where a store converts here and a card stores bits: only Acc narrows (ops 1.8 and 3)."""
         have, wanted = declared.dtype, target.type.dtype
         accumulated = isinstance(value, Product) or getattr(value.type, "space", None) == MemorySpace.Acc
         if have == wanted or accumulated and value.type.dtype in (FP32, wanted) and wanted in (FP32, FP16, BF16):
             return
-        raise CompileError(
-            f"a value of {have.constant} cannot be stored in {target.base.name!r}, which is {wanted.constant}: "
-            + ("the accumulator narrows FP32 only" if accumulated else "stores of the vector side do not convert"),
-            self.span,
-            f"convert it first: pl.cast(value, pl.{wanted.constant})",
+        unit = "the accumulator narrows FP32 only" if accumulated else "the vector side of a card stores its bits"
+        warnings.warn_explicit(
+            f"a value of {have.constant} is converted for {target.base.name!r}, which is "
+            f"{wanted.constant}; {unit}: write pl.cast(value, pl.{wanted.constant})",
+            UserWarning,
+            self.span.filename,
+            self.span.line,
         )
 
     def _tile_read(self, call: ir.Call, a: dict[str, Any]) -> Value:
@@ -374,7 +377,7 @@ class Operations(BlockedProducts, RankTransfers):
     def _tensor_assemble(self, call: ir.Call, a: dict[str, Any]) -> Value:
         target, source, atomic = a["target"], a["source"], a.get("atomic", AtomicType.None_)
         if is_window(target):
-            self._need_stored_dtype(call.arguments["source"].type, source, target)
+            self._remark_on_dtypes(call.arguments["source"].type, source, target)
             return self.store(source, target, a["offset"], atomic)
         return self.emitter.tile("assemble", target=target, source=self._insertable(source, target), offset=a["offset"])
 
