@@ -19,6 +19,7 @@ from pypto.ir.operations.table import define
 _ATOMIC_DTYPES = (FP32, BF16, FP16, INT32, INT16, INT8)
 _SCALE_LAYOUTS = (TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN)
 _SCALE_SPACES = (MemorySpace.LeftScale, MemorySpace.RightScale)
+_PARTLY_WRITTEN = "; pl.set_validshape(value, rows, cols) states the part of the value that is written"
 
 
 def load(
@@ -78,7 +79,7 @@ def store(
     windows.need_offsets(offsets, len(offsets))
     if len(offsets) != len(output_tensor.shape) or len(tile.shape) != len(offsets):
         return output_tensor
-    windows.need_inside(offsets, tile.valid_shape, output_tensor.shape, "tensor")
+    windows.need_inside(offsets, tile.valid_shape, output_tensor.shape, "tensor", remedy=_PARTLY_WRITTEN)
     valid = windows.write_union(output_tensor.shape, output_tensor.valid_shape, offsets, tile.valid_shape)
     return with_valid(output_tensor, valid)
 
@@ -144,7 +145,7 @@ def assemble_tensor(
     windows.need_offsets(offset, len(offset), "offset")
     if len(offset) != rank or len(source.shape) != rank:
         return target
-    windows.need_inside(offset, source.valid_shape, target.shape, "target")
+    windows.need_inside(offset, source.valid_shape, target.shape, "target", remedy=_PARTLY_WRITTEN)
     return with_valid(target, windows.write_union(target.shape, target.valid_shape, offset, source.valid_shape))
 
 

@@ -32,6 +32,11 @@ def _records(src: results.Shaped) -> results.Shaped:
 
 
 def _sort32_tensor(src: TensorType, idx: TensorType) -> Type:
+    if idx.dtype == INT32:
+        raise OperandValueError(
+            "idx is INT32; legal: UINT32, e.g. pl.arange(0, shape, dtype=pl.UINT32) or "
+            "pl.reinterpret_view(idx, pl.UINT32)"
+        )
     results.need_dtype(idx, (UINT32,), "idx")
     return _sorted(src, idx)
 

@@ -33,13 +33,21 @@ def need_offsets(offsets: Sequence[Dim], rank: int, name: str = "offsets") -> No
 
 
 def need_inside(
-    offsets: Sequence[Dim], reach: Sequence[Dim], extents: Sequence[Dim], what: str, clamp: bool = False
+    offsets: Sequence[Dim],
+    reach: Sequence[Dim],
+    extents: Sequence[Dim],
+    what: str,
+    clamp: bool = False,
+    remedy: str = "",
 ) -> None:
-    """``ValueError`` when the window ``offsets : offsets + reach`` provably leaves ``extents``."""
+    """``ValueError`` when the window ``offsets : offsets + reach`` provably leaves ``extents``.
+
+    ``remedy`` ends the message of a window that fits nowhere.
+    """
     for axis, (offset, length, extent) in enumerate(zip(offsets, reach, extents)):
         if dims.less(extent, length) and not clamp:
             raise OperandValueError(
-                f"the window spans {dims.text(length)} of axis {axis}, but the {what} has {dims.text(extent)}"
+                f"the window spans {dims.text(length)} of axis {axis}, but the {what} has {dims.text(extent)}{remedy}"
             )
         if not clamp and dims.less(extent, dims.add(offset, length)):
             end = dims.text(dims.add(offset, length))

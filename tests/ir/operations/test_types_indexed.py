@@ -89,7 +89,7 @@ ILLEGAL = [
     ("pl.mscatter", (T, INDEX_T, X), {}, "the shapes must be equal"),
     ("pl.sort32", (tensor(32, 48), tensor(32, 48, dtype=UINT32)), {},
      "src has 48 columns; the last axis must be a multiple of 32"),
-    ("pl.sort32", (X, tensor(32, 64, dtype=INT32)), {}, "idx is INT32; legal: UINT32"),
+    ("pl.sort32", (X, tensor(32, 64, dtype=INT32)), {}, "idx is INT32; legal: UINT32, e.g. pl.arange"),
     ("pl.sort32", (tile(1, 64, dtype=FP16), tile(1, 64, dtype=UINT32)), {}, "pl.cast to FP32 first"),
     ("pl.mrgsort", (tile(1, 512),), {"block_len": 96}, "block_len is 96; it must be a positive multiple of 64"),
     ("pl.mrgsort", (tile(1, 512),), {}, "needs either block_len=.* or src1"),

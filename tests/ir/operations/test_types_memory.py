@@ -117,6 +117,8 @@ ILLEGAL = [
     ("pl.load", (X, (0, 0), (32, 64)), {"valid_shape": (32,)}, "differ in rank"),
     ("pl.store", (T, (48, 0), X), {}, "the window 48:80 of axis 0 ends outside the tensor"),
     ("pl.store", (T, (48, 0), HALF_X), {}, "the window 48:80"),
+    ("pl.store", (T, (0, 0), tensor(1, 64)), {}, "the tensor has 1; pl.set_validshape(.*) states the part"),
+    ("pl.assemble", (tensor(1, 64), X, (0, 0)), {}, "the target has 1; pl.set_validshape(.*) states the part"),
     ("pl.store", (tile(8, 256), (48, 0), HALF_X), {}, "leaves no box"),
     ("pl.store", (T, (8, 0), EMPTY), {}, "the destination is empty, so the first write must start at 0"),
     ("pl.store", (tile(32, 64, dtype=UINT8), (0, 0), tensor(64, 256, dtype=UINT8)), {"atomic": AtomicType.Add},
