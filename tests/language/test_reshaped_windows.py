@@ -73,3 +73,15 @@ def test_a_view_of_an_output_is_not_copied():
     text = text.replace("y[:] = pl.neg(x)", "part[:] = pl.reshape(x, [2, 8])")
     with pytest.raises(RuntimeError, match=re.escape("'y' of shape [4, 4] cannot be viewed as [2, 8]")):
         ir.compile(pl.parse(text), platform="a2a3sim")(random(4, 4), torch.zeros(4, 8))
+
+
+def test_a_view_that_orchestration_code_cannot_have_is_named_as_its_author_calls_it():
+    @pl.jit
+    def reshaped(x: pl.Tensor[[8, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 4], pl.FP32]]):
+        part = pl.reshape(x[0:4, 8:16], [8, 4])
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = part
+        return y
+
+    with pytest.raises(RuntimeError, match=re.escape("'x' of shape [4, 8] cannot be viewed as [8, 4]")):
+        reshaped(random(8, 32), torch.zeros(8, 4))

@@ -233,7 +233,7 @@ class OrchestrationLowering(ScalarLowering):
         if isinstance(value, ir.TupleItem):
             raise CompileError("unpack the results of a launch before using them", self.span)
         self._temporaries += 1
-        holder = ir.Var(f"_view{self._temporaries}", value.type, self.span)
+        holder = ir.Var(f"_view{self._temporaries}", value.type, self.span, self._root_of_value(value) or "")
         self._assign_tensor(holder, value)
         return holder
 
