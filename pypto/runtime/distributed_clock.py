@@ -88,8 +88,11 @@ class RankClock:
             until, work = known
         pauses = [np.zeros(len(t.signals.wait_row), np.int64) for t in tasks]
         passes = 0
+        most = 2 * (PLAYED_PASSES + SHARING_PASSES + len(tasks) + sum(len(u) for u in until))
         while True:
             passes += 1
+            if passes > most:  # a chain has no circle, so this is a mistake of the timing and not of the program
+                raise RuntimeError(f"the times of {len(tasks)} launches do not settle in {most} passes")
             timed = self._time(tasks, until, work, ask)
             begun = [task.device_ns * PS for task in tasks]
             next_until = self._arrivals(tasks, [times.notify_end for times in timed], begun)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -234,6 +236,19 @@ def test_waits_take_simulated_time(hops):
     assert settled.passes <= 3, "the length of a chain of signals decides nothing"
     again = clock.settle(ping_pong(hops)[0], ask)
     assert again.wall_ns == settled.wall_ns and again.passes == 1
+
+
+def test_times_that_never_settle_are_an_error():
+    """An engine that answers otherwise every time would be asked for ever."""
+    tasks, ask = ping_pong(2)
+    passes = count(1)
+
+    def drifting(requests):
+        late = 1000 * next(passes)
+        return {rank: replace(t, notify_end=(t.notify_end[0] + late,)) for rank, t in ask(requests).items()}
+
+    with pytest.raises(RuntimeError, match="the times of 2 launches do not settle in 100 passes"):
+        RankClock(CHIP, 0).settle(tasks, drifting)
 
 
 # --- whole runs ---------------------------------------------------------------------------------------------------------
