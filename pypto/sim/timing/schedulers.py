@@ -80,14 +80,16 @@ def _dispatch_queue(m, thread, queue, room, time, taken):
             m[x.DRAINING], m[x.DRAINING_AT] = task, time
             wake_all(m, time)
             return time, taken
-        before = taken
+        before, began = taken, time
         time, taken = claim_all(m, thread, task, room, time, taken)
         if all_placed(m, task):
             drop_front(m, queue)
             continue
         if taken > before:
+            # the rest goes back as soon as the range is claimed: the other threads place theirs meanwhile
             drop_front(m, queue)
-            enqueue(m, queue, task, time)
+            enqueue(m, queue, task, began + m[x.DISPATCH_COST])
+            wake_all(m, began + m[x.DISPATCH_COST])
         return time, taken
 
 
