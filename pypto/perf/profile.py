@@ -135,6 +135,8 @@ def _parts(series: dict[str, Series]) -> dict[str, Series]:
 
 
 def is_profile(path: Path) -> bool:
-    """Whether a file starts like a run profile."""
+    """Whether a file starts like a run profile; a pipe, of which a look would take the first bytes, does not."""
+    if path.exists() and not path.is_file():
+        return False
     with path.open("rb") as file:
         return FORMAT.encode() in file.read(200)

@@ -33,8 +33,12 @@ def load_stats(source: Source, options: RunOptions = RunOptions()) -> BenchmarkS
     """Statistics of a log.
 
     Raises:
-        RunError: the log holds no launch, or no more than the warm-up.
+        RunError: the log holds no launch, or no more than the warm-up; or it is no log but a profile or a directory.
     """
+    if isinstance(source, Path) and source.is_dir():
+        raise RunError(f"{source} is a directory: give a log in it; html, swimlane and deps take directories")
+    if isinstance(source, Path) and is_profile(source):
+        raise RunError(f"{source} is a profile that export wrote, without spans: compare reads it, this needs the log")
     return stats_of(read_with_progress(source), options, str(source) if isinstance(source, Path) else "the log")
 
 

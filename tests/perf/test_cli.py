@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -47,6 +48,30 @@ def test_report_and_tree_of_a_group_log(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.startswith("launch[0] (pid=13634 inv=1 hid=0 round=0 slot=0):")
     assert main(["tree", GROUP, "--launch", "99"]) == 1
     assert "launch 99 is out of range" in capsys.readouterr().err
+
+
+def test_what_is_no_log_is_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = str(tmp_path / "base.json")
+    assert main(["export", GROUP, "-o", profile]) == 0
+    for command in ("report", "tree", "rounds"):
+        assert main([command, profile]) == 1
+        assert "is a profile that export wrote" in capsys.readouterr().err
+    for arguments in (["report", str(tmp_path)], ["compare", GROUP, str(tmp_path)]):
+        assert main(arguments) == 1
+        assert "is a directory: give a log in it" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path / "none"), GROUP]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_log_may_come_through_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Looking whether a run is a profile must not take bytes from a pipe."""
+    pipe, log = tmp_path / "pipe", Path(GROUP).read_bytes()
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(log,), daemon=True)
+    writer.start()
+    assert main(["compare", GROUP, str(pipe)]) == 0
+    writer.join(60)
+    assert not writer.is_alive() and ": same" in capsys.readouterr().out
 
 
 def test_rounds_prints_one_line_per_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
