@@ -7,11 +7,9 @@ ends the instruction.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 from pypto.ir.dtype import BY_CONSTANT, DataType
 from pypto.sim.layout import SPACES
@@ -39,136 +37,18 @@ from pypto.sim.syntax import (
     Unit,
     While,
 )
+from pypto.sim.text_tokens import Reader, TextError, Token, shown_token
 
 LAYOUTS = ("nd", "dn", "nz", "zn")
+_LARGEST_TILE = 2**31  # bytes; no on-chip memory comes near it
 DTYPE_NAMES = frozenset(d.to_string() for d in BY_CONSTANT.values())
 
-_TOKEN = re.compile(
-    r"""(?P<blank>\s+|//[^\n]*)
-    |(?P<string>"[^"\n]*")
-    |(?P<shape>(?:\d+|\?)(?:\s*x\s*(?:\d+|\?))*\s*x\s*[A-Za-z]\w*)
-    |(?P<number>[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)(?![\w.]))
-    |(?P<place>@\d+:\d+)
-    |(?P<kernel>@[A-Za-z_][\w.$]*)
-    |(?P<register>%[\w.$]+)
-    |(?P<word>[A-Za-z_][\w.]*)
-    |(?P<mark>[\[\]{},:<>=])""",
-    re.VERBOSE,
-)
 _OPERAND_KINDS = frozenset(("register", "number", "kernel"))
-
-
-class TextError(ValueError):
-    """A kernel text that cannot be read or assembled; the message shows file, line and caret."""
-
-    def __init__(self, message: str, file: str, text: str, position: Position):
-        self.file, self.line, self.column = file, position.line, position.column
-        lines = text.splitlines()
-        shown = f"{file}:{position.line}:{position.column}: {message}"
-        if 1 <= position.line <= len(lines):
-            line = lines[position.line - 1].replace("\t", " ")
-            caret = " " * (position.column - 1) + "^" * max(1, min(position.width, len(line) - position.column + 1))
-            shown += f"\n  {line}\n  {caret}"
-        super().__init__(shown)
-
-
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-
-
-_END = "end of the file"
-_DIGITS = 18  # integers of so many digits fit 64 bits
-_LARGEST_TILE = 2**31  # bytes; no on-chip memory comes near it
-
-
-class _Reader:
-    """The tokens of one text, a place among them, and how to complain about it."""
-
-    def __init__(self, text: str, file: str):
-        self.text, self.file = text, file
-        self._line_starts = [0] + [m.end() for m in re.finditer("\n", text)]
-        self.tokens = self._scan()
-        self.at = 0
-
-    def _scan(self) -> list[_Token]:
-        tokens, at, text = [], 0, self.text
-        match = _TOKEN.match
-        while at < len(text):
-            found = match(text, at)
-            if found is None:
-                self.complain(f"unexpected character {text[at]!r}", _Token("mark", text[at], at))
-            if found.lastgroup != "blank":
-                token = _Token(found.lastgroup or "", found.group(), at)
-                if len(token.text) > _DIGITS and token.kind in ("number", "shape", "place"):
-                    self._check_size(token)
-                tokens.append(token)
-            at = found.end()
-        tokens.append(_Token("end", _END, len(text)))
-        return tokens
-
-    def _check_size(self, token: _Token) -> None:
-        integers = re.findall(r"(?<![\d.eE])\d+(?![\d.eE])", token.text)
-        too_large = next((digits for digits in integers if int(digits) >= 2**64), None)
-        if too_large is not None:
-            self.complain(f"{too_large} does not fit 64 bits", token)
-
-    @property
-    def token(self) -> _Token:
-        return self.tokens[self.at]
-
-    def position(self, token: _Token | None = None) -> Position:
-        token = token or self.token
-        line = bisect_right(self._line_starts, token.start)
-        return Position(line, token.start - self._line_starts[line - 1] + 1, len(token.text))
-
-    def complain(self, message: str, token: _Token | None = None) -> NoReturn:
-        raise TextError(message, self.file, self.text, self.position(token))
-
-    def take(self) -> _Token:
-        token = self.tokens[self.at]
-        if token.kind != "end":
-            self.at += 1
-        return token
-
-    def next_is(self, text: str) -> bool:
-        return self.tokens[self.at].text == text and self.tokens[self.at].kind != "string"
-
-    def accept(self, text: str) -> bool:
-        if self.next_is(text):
-            self.at += 1
-            return True
-        return False
-
-    def expect(self, text: str, where: str) -> _Token:
-        if not self.next_is(text):
-            self.complain(f"expected '{text}' {where}, found {_shown(self.token)}")
-        return self.take()
-
-    def expect_kind(self, kind: str, what: str) -> _Token:
-        if self.token.kind != kind:
-            self.complain(f"expected {what}, found {_shown(self.token)}")
-        return self.take()
-
-    def integer(self, what: str) -> int:
-        token = self.expect_kind("number", what)
-        if not re.fullmatch(r"[-+]?\d+", token.text):
-            self.complain(f"expected {what}, an integer, found '{token.text}'", token)
-        return int(token.text)
-
-    def register(self, what: str) -> Register:
-        return Register(self.expect_kind("register", what).text[1:])
-
-
-def _shown(token: _Token) -> str:
-    return token.text if token.kind == "end" else f"'{token.text}'"
 
 
 def parse(text: str, file: str = "<text>") -> Unit | Group:
     """The unit written in ``text``; ``TextError`` names ``file``, line and column of the first mistake."""
-    reader = _Reader(text, file)
+    reader = Reader(text, file)
     token = reader.expect_kind("word", "'kernel', 'orchestration' or 'group'")
     name = (
         reader.expect_kind("kernel", f"the name of the {token.text}, '@name',").text[1:] if token.text in _UNITS else ""
@@ -177,7 +57,7 @@ def parse(text: str, file: str = "<text>") -> Unit | Group:
         reader.complain(f"expected 'kernel', 'orchestration' or 'group', found '{token.text}'", token)
     unit = _UNITS[token.text](reader, name)
     if reader.token.kind != "end":
-        reader.complain(f"one unit per file: nothing may follow the '}}' of @{name}, found {_shown(reader.token)}")
+        reader.complain(f"one unit per file: nothing may follow the '}}' of @{name}, found {shown_token(reader.token)}")
     return unit
 
 
@@ -191,7 +71,7 @@ def read_unit(path: Path) -> Unit | Group:
         raise TextError(f"byte {error.start} is not UTF-8 text", str(path), "", Position(line, 1)) from None
 
 
-def _kernel(reader: _Reader, name: str) -> Unit:
+def _kernel(reader: Reader, name: str) -> Unit:
     token = reader.expect_kind("word", "the core of the kernel, 'aiv' or 'aic'")
     if token.text not in ("aiv", "aic"):
         reader.complain(f"expected the core of the kernel, 'aiv' or 'aic', found '{token.text}'", token)
@@ -199,11 +79,11 @@ def _kernel(reader: _Reader, name: str) -> Unit:
     return _Body(reader, name, core).read()
 
 
-def _orchestration(reader: _Reader, name: str) -> Unit:
+def _orchestration(reader: Reader, name: str) -> Unit:
     return _Body(reader, name, None).read()
 
 
-def _group(reader: _Reader, name: str) -> Group:
+def _group(reader: Reader, name: str) -> Group:
     start = reader.token
     reader.expect("{", f"after group @{name}")
     members: dict[str, str] = {}
@@ -224,7 +104,7 @@ def _group(reader: _Reader, name: str) -> Group:
     return Group(name, members.get("aic"), members.get("aiv"), lanes)
 
 
-_UNITS: dict[str, Callable[[_Reader, str], Unit | Group]] = {
+_UNITS: dict[str, Callable[[Reader, str], Unit | Group]] = {
     "kernel": _kernel,
     "orchestration": _orchestration,
     "group": _group,
@@ -235,7 +115,7 @@ _UNITS: dict[str, Callable[[_Reader, str], Unit | Group]] = {
 class _Body:
     """Reads the declarations and statements of one kernel or orchestration."""
 
-    reader: _Reader
+    reader: Reader
     name: str
     core: Core | None
     files: dict[int, str] = field(default_factory=dict)
@@ -402,7 +282,7 @@ class _Body:
                     f"{self.reader.position(opened).line})"
                 )
             if token.kind != "word":
-                self.reader.complain(f"expected an instruction, found {_shown(token)}")
+                self.reader.complain(f"expected an instruction, found {shown_token(token)}")
             self.reader.take()
             declaration = _DECLARATIONS.get(token.text)
             if declaration:
@@ -411,7 +291,7 @@ class _Body:
                 statements.append(_STATEMENTS.get(token.text, _Body._instruction)(self, token))
         return tuple(statements)
 
-    def _for(self, token: _Token) -> For:
+    def _for(self, token: Token) -> For:
         reader = self.reader
         index = reader.register("the loop register")
         reader.expect("=", f"after {index}")
@@ -428,7 +308,7 @@ class _Body:
             return self.reader.register(what)
         return self.reader.integer(f"{what}, a register or an integer")
 
-    def _if(self, token: _Token) -> If:
+    def _if(self, token: Token) -> If:
         condition = self.reader.register("the condition register")
         self.reader.expect("{", "to open the 'if' body")
         place = self._place()
@@ -439,7 +319,7 @@ class _Body:
             orelse = self._block("the 'else'")
         return If(condition, then, orelse, place, self.reader.position(token))
 
-    def _while(self, token: _Token) -> While:
+    def _while(self, token: Token) -> While:
         self.reader.expect("{", "to open the 'while' test")
         place = self._place()
         test = self._block("the 'while' test")
@@ -448,7 +328,7 @@ class _Body:
         self.reader.expect("{", "to open the 'while' body")
         return While(test, condition, self._block("the 'while' body"), place, self.reader.position(token))
 
-    def _instruction(self, token: _Token) -> Instruction:
+    def _instruction(self, token: Token) -> Instruction:
         reader = self.reader
         operands: list[Operand] = []
         positions: list[Position] = []
@@ -459,7 +339,7 @@ class _Body:
                 positions.append(reader.position())
                 operands.append(self._operand())
             if reader.token.kind in _OPERAND_KINDS or reader.next_is("["):
-                reader.complain(f"expected ',' or the end of '{token.text}', found {_shown(reader.token)}")
+                reader.complain(f"expected ',' or the end of '{token.text}', found {shown_token(reader.token)}")
         attributes = self._attributes() if reader.accept("{") else {}
         return Instruction(
             token.text, tuple(operands), attributes, self._place(), reader.position(token), tuple(positions)
@@ -470,7 +350,9 @@ class _Body:
         if self.reader.accept("["):
             return self._list()
         if token.kind not in _OPERAND_KINDS:
-            self.reader.complain(f"expected an operand (%register, number, @kernel or [list]), found {_shown(token)}")
+            self.reader.complain(
+                f"expected an operand (%register, number, @kernel or [list]), found {shown_token(token)}"
+            )
         self.reader.take()
         if token.kind == "number":
             return _number(token.text)
@@ -504,7 +386,7 @@ class _Body:
             return tuple(item for item in items if isinstance(item, int))
         token = self.reader.take()
         if token.kind not in ("word", "register", "number"):
-            self.reader.complain(f"expected the value of attribute '{name}', found {_shown(token)}", token)
+            self.reader.complain(f"expected the value of attribute '{name}', found {shown_token(token)}", token)
         if token.kind == "number":
             return _number(token.text)
         return Register(token.text[1:]) if token.kind == "register" else token.text
@@ -536,7 +418,7 @@ _DECLARATIONS: dict[str, Callable[[_Body], None]] = {
     "tensor": _Body._tensor,
     "array": _Body._array,
 }
-_STATEMENTS: dict[str, Callable[[_Body, _Token], Statement]] = {
+_STATEMENTS: dict[str, Callable[[_Body, Token], Statement]] = {
     "for": _Body._for,
     "if": _Body._if,
     "while": _Body._while,

@@ -11,12 +11,11 @@ from typing import Any
 from pypto.ir import nodes as ir
 from pypto.ir.dtype import ALL_DTYPES, BOOL, BY_CONSTANT, TASK_ID, DataType
 from pypto.ir.enums import ArgDirection, ParamDirection
-from pypto.ir.errors import InvalidOperationError, ParserSyntaxError, ParserTypeError, UndefinedVariableError
+from pypto.ir.errors import InvalidOperationError, UndefinedVariableError
+from pypto.language.parser.dependencies import Dependencies, strip_casts
 from pypto.language.parser.expressions import _ABSENT
-from pypto.language.parser.subscripts import Subscripts
 
 NAMESPACES = ("tensor", "tile", "system", "array", "prefetch")
-LAUNCH_KEYWORDS = ("deps", "dumps", "allow_early_resolve", "predicate", "attrs")
 _NO_DEP = (["pl", "no_dep"], ["pl", "tensor", "no_dep"])
 NOT_VALUES = (
     "range",
@@ -44,7 +43,7 @@ def attribute_chain(node: ast.expr) -> list[str] | None:
     return [node.id, *reversed(parts)]
 
 
-class Calls(Subscripts):
+class Calls(Dependencies):
     """Parses ``ast.Call`` nodes."""
 
     def _expr_Call(self, node: ast.Call) -> ir.Expr:
@@ -177,12 +176,6 @@ class Calls(Subscripts):
     def _pl_cond(self, node: ast.Call) -> ir.Expr:
         self.syntax("pl.cond is the first statement of a pl.while_ body and nothing else", node)
 
-    def _pl_submit(self, node: ast.Call) -> ir.Expr:
-        return self.launch("submit", node)
-
-    def _pl_spmd_submit(self, node: ast.Call) -> ir.Expr:
-        return self.launch("spmd_submit", node)
-
     def _pl_cast(self, node: ast.Call) -> ir.Expr:
         return self._operation_call("pl", "cast", node)
 
@@ -207,71 +200,6 @@ class Calls(Subscripts):
             self.type_error("pl.system.task_dummy needs deps=[...]", node)
         deps = tuple(self.deps(node.keywords[0].value))
         return ir.Call("system.task_dummy", {"deps": deps}, ir.ScalarType(TASK_ID), {}, self.span(node))
-
-    # --- dependencies and predicates ---
-
-    def deps(self, node: ast.expr) -> list[ir.Expr]:
-        """The entries of a ``deps=`` value (spec language 6.3)."""
-        if isinstance(node, ast.ListComp):
-            return self._comprehension(node)
-        if not isinstance(node, (ast.List, ast.Tuple)):
-            self.type_error("deps= takes a list or tuple display of task ids", node)
-        entries: list[ir.Expr] = []
-        for item in node.elts:
-            if isinstance(item, (ast.ListComp, ast.GeneratorExp)):
-                entries += self._comprehension(item)
-                continue
-            entries.append(self._task_id(item))
-        whole = [e for e in entries if isinstance(e.type, ir.ArrayType)]
-        single = [e for e in entries if isinstance(e, ir.Call) and e.op == "array.get_element"]
-        if whole and single:
-            self.type_error("deps= must not mix a whole array with single elements of an array", node)
-        return entries
-
-    def _task_id(self, node: ast.expr) -> ir.Expr:
-        value = self.expression(node)
-        kind = value.type
-        dtype = getattr(kind, "dtype", None)
-        if isinstance(kind, (ir.ScalarType, ir.ArrayType)) and dtype == TASK_ID:
-            return value
-        self.type_error(
-            f"deps= takes task ids, not {self.describe(kind)}",
-            node,
-            "take the id with 'with pl.at(...) as tid' or the second result of pl.submit",
-        )
-
-    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> list[ir.Expr]:
-        if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
-            self.syntax("a deps= comprehension has one 'for' with a plain name", node)
-        loop = node.generators[0]
-        name = loop.target.id  # type: ignore[attr-defined]
-        entries = []
-        for value in self.evaluate(loop.iter):
-            saved, self.environment = self.environment, self.environment.extended({name: value})
-            try:
-                if all(self.evaluate(test) for test in loop.ifs):
-                    entries.append(self._task_id(node.elt))
-            finally:
-                self.environment = saved
-        return entries
-
-    def predicate(self, node: ast.expr) -> tuple[str, ir.Expr, int]:
-        """``t[i, j] > 0`` as (operator, element read, integer)."""
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
-            self.syntax("predicate= is one comparison of a tensor element with an integer literal", node)
-        value = self.expression(node)
-        flip = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-        if not isinstance(value, ir.Binary):
-            self.syntax("predicate= compares a tensor element with an integer literal", node)
-        left, right, op = strip_casts(value.left), strip_casts(value.right), value.op
-        if isinstance(left, ir.Const):
-            left, right, op = right, left, flip[op]
-        if not (isinstance(left, ir.Call) and left.op == "tensor.read" and isinstance(right, ir.Const)):
-            self.syntax("predicate= compares one tensor element with an integer literal", node)
-        dtype = left.type.dtype  # type: ignore[attr-defined]
-        if not dtype.is_signed_int() or dtype.get_bit() < 8:
-            self.type_error(f"the element of predicate= is a signed integer, not {dtype}", node)
-        return op, left, int(right.value or 0)
 
     # --- functions ---
 
@@ -469,98 +397,6 @@ class Calls(Subscripts):
             return ir.NoneType()
         return types[0] if len(types) == 1 else ir.TupleType(tuple(types))
 
-    # --- submit ---
-
-    def launch(self, kind: str, node: ast.Call) -> ir.FunctionCall:
-        """``pl.submit`` and ``pl.spmd_submit``: the result is a tuple (results…, task id)."""
-        chain = attribute_chain(node.args[0]) if node.args else None
-        if chain is None or chain[0] != "self" or len(chain) != 2:
-            self.syntax(f"the first argument of pl.{kind} is self.<function>", node)
-        attrs: dict[str, Any] = {}
-        legal = LAUNCH_KEYWORDS if kind == "submit" else (*LAUNCH_KEYWORDS, "core_num", "sync_start")
-        for keyword in node.keywords:
-            if keyword.arg not in legal:
-                self.type_error(f"pl.{kind} has no keyword {keyword.arg!r}; legal: {', '.join(legal)}", node)
-            attrs.update(self._launch_keyword(keyword))
-        if kind == "spmd_submit" and "core_num" not in attrs:
-            self.syntax("pl.spmd_submit needs core_num=", node)
-        args, unordered = self._call_arguments(node.args[1:])
-        if unordered:
-            attrs["no_dep"] = unordered
-        function = self._method(chain[1], args, node)
-        args = args + self._omitted_outputs(function, len(args), node)
-        call = self.call_function(function, args, node, attrs, kind)
-        results = (
-            call.type.items
-            if isinstance(call.type, ir.TupleType)
-            else ()
-            if isinstance(call.type, ir.NoneType)
-            else (call.type,)
-        )
-        return ir.FunctionCall(
-            call.callee, call.args, ir.TupleType((*results, ir.ScalarType(TASK_ID))), kind, call.attrs, call.span
-        )
-
-    def _omitted_outputs(self, function: ir.Function, given: int, node: ast.AST) -> list[ir.Expr]:
-        """Tensors the runtime allocates for trailing outputs that the call leaves out."""
-        created: list[ir.Expr] = []
-        for parameter in function.params[given:]:
-            if parameter.direction == ParamDirection.In or not isinstance(parameter.type, ir.TensorType):
-                break
-            name = self.names.fresh(f"{function.name}_{parameter.name}")
-            value = self.operation("tensor", "create", [parameter.type.shape, parameter.type.dtype], {}, node)
-            variable = ir.Var(name, value.type, self.span(node))
-            self.emit(ir.Assign(variable, value, self.span(node)))
-            created.append(variable)
-        return created
-
-    def _launch_keyword(self, keyword: ast.keyword) -> dict[str, Any]:
-        name, value = keyword.arg or "", keyword.value
-        if name == "deps":
-            return {"deps": tuple(self.deps(value))}
-        if name == "predicate":
-            return {"predicate": self.predicate(value)}
-        if name == "core_num":
-            return {"core_num": self.core_num(value)}
-        if name == "attrs":
-            return self._printed_attrs(value)
-        if name == "dumps":
-            return {"dumps": self.plain_names(value, "dumps")}
-        return {name: self.flag(value, name)}
-
-    def core_num(self, node: ast.expr) -> ir.Expr:
-        """A positive integer expression."""
-        value = self.expression(node)
-        if not (isinstance(value.type, ir.ScalarType) and value.type.dtype.is_int()):
-            self.syntax("core_num is an integer expression", node)
-        if isinstance(value, ir.Const) and int(value.value or 0) <= 0:
-            self.syntax(f"core_num must be positive, got {value.value}", node)
-        return value
-
-    def flag(self, node: ast.expr, name: str) -> bool:
-        """A ``True`` / ``False`` literal."""
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, bool):
-            self.syntax(f"{name}= takes the literal True or False", node)
-        return node.value
-
-    def plain_names(self, node: ast.expr, name: str) -> tuple[str, ...]:
-        """A list display of bare tensor names without duplicates, as internal names."""
-        kind = type(node)
-        if kind not in (ast.List, ast.Tuple):
-            self.fail(ParserSyntaxError, f"{name}= takes a list of tensor names", node)
-        found: list[str] = []
-        for item in node.elts:  # type: ignore[attr-defined]
-            if not isinstance(item, ast.Name):
-                self.type_error(f"{name}= takes bare tensor names", item)
-            variable = self.expression(item)
-            if not isinstance(variable, ir.Var) or not isinstance(variable.type, ir.TensorType):
-                self.type_error(f"{name}= takes tensors, {item.id!r} is none", item)
-            if variable.name in found:
-                error = ParserTypeError if name == "no_dep_args" else ParserSyntaxError
-                self.fail(error, f"{name}= lists {item.id!r} twice", item)
-            found.append(variable.name)
-        return tuple(found)
-
     # --- inline expansion ---
 
     def expand_macro(self, macro: Any, node: ast.Call) -> ir.Expr:
@@ -586,13 +422,6 @@ def with_type(value: ir.Expr, kind: ir.Type) -> ir.Expr:
         return ir.Call(value.op, value.arguments, kind, value.attrs, value.span)
     if isinstance(value, ir.Var):
         return ir.Var(value.name, kind, value.span)
-    return value
-
-
-def strip_casts(value: ir.Expr) -> ir.Expr:
-    """``value`` without the widening casts that typing inserted."""
-    while isinstance(value, ir.Cast):
-        value = value.operand
     return value
 
 

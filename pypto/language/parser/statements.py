@@ -14,8 +14,9 @@ from pypto.ir.dtype import INDEX
 from pypto.ir.enums import MemorySpace, ParamDirection, SplitMode
 from pypto.ir.errors import InvalidOperationError, ParserError, SSAViolationError, UndefinedVariableError
 from pypto.language.parser.annotations import to_type
-from pypto.language.parser.calls import Calls, attribute_chain, with_type
+from pypto.language.parser.calls import attribute_chain, with_type
 from pypto.language.parser.comments import comments_of
+from pypto.language.parser.launches import Launches
 from pypto.language.typing import MemRef
 
 REJECTED_STATEMENTS: dict[type[ast.stmt], str] = {
@@ -37,7 +38,7 @@ REJECTED_STATEMENTS: dict[type[ast.stmt], str] = {
 }
 
 
-class Statements(Calls):
+class Statements(Launches):
     """Parses the statements that are not control flow."""
 
     siblings: list[dict[str, str]]
