@@ -155,6 +155,12 @@ def _owner_of(m, row, sub):
 
 
 @kernel
+def _waited(m, before, row, clock):
+    """Did a row wait for the result of another one, not for its pipe?"""
+    return pipe_of(m, before) != pipe_of(m, row) or m[before + x.START] + m[before + x.WORK] < clock[0]
+
+
+@kernel
 def _subtask_start(m, sub, spent, clock):
     """Walk the rows back to the start of a subtask and return it: the last one, or one that handed over to it."""
     row = _last_row(m, sub)
@@ -166,7 +172,7 @@ def _subtask_start(m, sub, spent, clock):
             if before >= 0:
                 done = m[before + x.END]
                 _spend(spent, SCALAR, clock, done if done <= clock[0] else m[before + x.START])
-        elif pipe_of(m, before) != pipe_of(m, row) or m[before + x.START] + m[before + x.WORK] < clock[0]:
+        elif before >= 0 and _waited(m, before, row, clock):
             _spend(spent, DEPENDENCY, clock, m[before + x.END])
         if before >= 0 and not m[sub + x.SUB_FIRST] <= before < m[sub + x.SUB_STOP]:
             sub = _owner_of(m, before, sub)

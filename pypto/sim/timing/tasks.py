@@ -18,13 +18,24 @@ def _resume_orchestrator(m, time):
 
 
 @kernel
-def make_ready(m, task, time, cause):
+def _mark_ready(m, task, time, cause):
+    """Note when a task was ready and why; returns the time."""
     if time < m[task + x.SUBMITTED_AT]:
         time, cause = m[task + x.SUBMITTED_AT], -1  # its producers ended while the orchestrator still submitted it
     m[task + x.READY_AT] = time
     m[task + x.READY_CAUSE] = cause
+    return time
+
+
+@kernel
+def _queue(m, task, time):
     enqueue(m, DUMMY_QUEUE if m[task + x.TASK_FLAGS] & IS_FALSE else m[task + x.TASK_KIND], task, time)
     wake_all(m, time)
+
+
+@kernel
+def make_ready(m, task, time, cause):
+    _queue(m, task, _mark_ready(m, task, time, cause))
 
 
 @kernel
@@ -92,18 +103,18 @@ def _release(m, task, time, cause):
     if not m[task + x.STAGED]:
         make_ready(m, task, time, cause)
         return time
-    m[task + x.READY_AT] = time
-    m[task + x.READY_CAUSE] = cause
+    _mark_ready(m, task, time, cause)
     for sub in range(m[task + x.FIRST_SUB], m[task + x.STOP_SUB], x.SUB_WORDS):
         core = m[sub + x.SUB_CORE]
         if core >= 0:
             time += m[x.STORE]
-            m[core + x.HANDED_AT] = time + m[x.DOORBELL]
+            # another thread may still be writing the block: a core that has nothing yet sees no gate either
+            m[core + x.HANDED_AT] = max(time, m[sub + x.SUB_DISPATCH]) + m[x.DOORBELL]
             begin_subtask(m, core)
     if all_placed(m, task):
         all_published(m, task, time)
     else:
-        make_ready(m, task, time, cause)
+        _queue(m, task, max(time, m[task + x.SUBMITTED_AT]))
     return time
 
 
