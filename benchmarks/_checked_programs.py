@@ -138,6 +138,22 @@ def scatter_elements(
 
 
 @pl.jit
+def gather_written(
+    x: pl.Tensor[[256, 64], pl.FP32],
+    index: pl.Tensor[[256, 64], pl.INT32],
+    y: pl.Out[pl.Tensor[[256, 64], pl.FP32]],
+):
+    mid = pl.create_tensor([256, 64], dtype=pl.FP32)
+    for b in pl.parallel(8):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="fill"):
+            pl.store(pl.load(x, [b * 32, 0], [32, 64]), [b * 32, 0], mid)
+    for b in pl.parallel(8):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="pick"):
+            pl.store(pl.mgather(mid, pl.load(index, [b * 32, 0], [32, 64]), coalesce="elem"), [b * 32, 0], y)
+    return y
+
+
+@pl.jit
 def running_sum(
     steps: pl.Tensor[[1, 2048], pl.INT32],
     total: pl.InOut[pl.Tensor[[1, 2048], pl.INT32]],
@@ -186,6 +202,7 @@ def programs() -> Iterator[tuple[str, Any, list[torch.Tensor]]]:
     yield "512 rows to any place", scatter_rows, [floats(512, 64).bfloat16(), places, zeros(1024, 64).bfloat16()]
     cells = torch.randperm(256 * 64, generator=g).int().reshape(256, 64)
     yield "scatter of 16384 elements", scatter_elements, [floats(256, 64), cells, zeros(256, 64)]
+    yield "gather of 16384 that tasks wrote", gather_written, [floats(256, 64), cells, zeros(256, 64)]
     layer, attention = example("decoder_layer"), example("flash_attention")
     yield "decoder layer", layer.decoder_layer, layer.arguments()
     q, k, v = (floats(n, attention.D).half() for n in (attention.Q, attention.S, attention.S))

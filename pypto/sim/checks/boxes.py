@@ -1,7 +1,8 @@
 """Strided boxes: the exact set of bytes one access touches, and whether two of them share a byte.
 
 A box is ``int64[BOX_WORDS]``: first byte, bytes per run, then four pairs (count, pitch in bytes) from the largest pitch
-to the smallest; unused pairs are (1, 0). The byte set is every run shifted by every combination of the pairs.
+to the smallest; unused pairs are (1, 0). The byte set is every run shifted by every combination of the pairs. Or it is
+a box of separate cells (cells.py), which has a bit per cell instead of the pairs.
 """
 
 # ruff: noqa: SIM102 - compiled code is written as it runs
@@ -13,11 +14,25 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pypto.sim.checks.cells import (
+    BASE,
+    CELLS,
+    PAIRS,
+    RUN,
+    cell_numbers,
+    cells_end,
+    cells_hit,
+    cells_low,
+    cells_meet,
+    cells_within,
+    has_cell,
+    is_cells,
+    same_cells,
+)
 from pypto.sim.entry import compiled_entry
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer
 
-BASE, RUN, PAIRS = 0, 1, 2
 DIMENSIONS: Final = 4
 BOX_WORDS: Final = PAIRS + 2 * DIMENSIONS
 
@@ -56,8 +71,16 @@ def box_repeat(box, count, pitch):
 
 
 @kernel_code
+def box_low(box):
+    """First byte of the box."""
+    return cells_low(box) if is_cells(box) else box[BASE]
+
+
+@kernel_code
 def box_end(box):
     """First byte behind the box."""
+    if is_cells(box):
+        return cells_end(box)
     last = box[BASE] + box[RUN]
     for k in range(DIMENSIONS):
         last += (box[PAIRS + 2 * k] - 1) * box[PAIRS + 2 * k + 1]
@@ -128,10 +151,40 @@ def _flat(box):
 
 
 @kernel_code
+def shared_cells(cells, box):
+    """How many cells of a box of cells have a byte in common with another box of either sort."""
+    count = 0
+    for cell in range(CELLS):
+        if has_cell(cells, cell):
+            low = cells[BASE] + cell * cells[RUN]
+            high = low + cells[RUN]
+            if cells_hit(box, low, high) if is_cells(box) else _hit(box, low, high):
+                count += 1
+    return count
+
+
+@kernel_code
+def times_shared(a, b):
+    """How many pairs of accesses two boxes that overlap stand for: every cell is an access of its own."""
+    if is_cells(a):
+        return shared_cells(a, b)
+    return shared_cells(b, a) if is_cells(b) else 1
+
+
+@kernel_code
+def _cells_overlap(a, b):
+    if is_cells(a) and is_cells(b) and same_cells(a, b):
+        return cells_meet(a, b)
+    return times_shared(a, b) > 0
+
+
+@kernel_code
 def boxes_overlap(a, b):
     """Whether the boxes share a byte; exact."""
     if a[RUN] <= 0 or b[RUN] <= 0 or a[BASE] >= box_end(b) or b[BASE] >= box_end(a):
         return False
+    if is_cells(a) or is_cells(b):
+        return _cells_overlap(a, b)
     if _flat(a) and _flat(b):
         same = a[PAIRS + 7] == b[PAIRS + 7] or a[PAIRS + 6] == 1 or b[PAIRS + 6] == 1
         if same:
@@ -150,10 +203,21 @@ def boxes_overlap(a, b):
 
 
 @kernel_code
+def _cells_cover(a, b):
+    if is_cells(b):
+        return same_cells(a, b) and cells_within(b, a)
+    shift = b[BASE] - a[BASE]
+    one = _flat(b) and b[PAIRS + 6] == 1 and b[RUN] == a[RUN] and shift >= 0 and shift < CELLS * a[RUN]
+    return one and shift % a[RUN] == 0 and has_cell(a, shift // a[RUN])
+
+
+@kernel_code
 def box_covers(a, b):
     """Whether ``a`` surely holds every byte of ``b``."""
     if _flat(a) and a[PAIRS + 6] == 1:
-        return a[BASE] <= b[BASE] and box_end(b) <= a[BASE] + a[RUN]
+        return a[BASE] <= box_low(b) and box_end(b) <= a[BASE] + a[RUN]
+    if is_cells(a):
+        return _cells_cover(a, b)
     same = True
     for word in range(BOX_WORDS):
         same = same and a[word] == b[word]
@@ -209,12 +273,14 @@ _ENTRIES: dict[str, Any] = {}
 
 def _compiled() -> Any:
     if "overlap" not in _ENTRIES:
-        _ENTRIES["overlap"] = compiled_entry("boxes", _overlap_all, ("checks/boxes", "native"))
+        _ENTRIES["overlap"] = compiled_entry("boxes", _overlap_all, ("checks/boxes", "checks/cells", "native"))
     return _ENTRIES["overlap"]
 
 
 def runs_of(box: NDArray[np.int64] | list[int]) -> tuple[NDArray[np.int64], int]:
-    """(first byte of every run, bytes per run) in rising order of the pairs."""
+    """(first byte of every run, bytes per run) in rising order of the pairs, or of the cells."""
+    if box[PAIRS] == 0:
+        return int(box[BASE]) + cell_numbers(box) * int(box[RUN]), int(box[RUN])
     starts = np.array([box[BASE]], np.int64)
     for k in range(DIMENSIONS):
         count, pitch = int(box[PAIRS + 2 * k]), int(box[PAIRS + 2 * k + 1])

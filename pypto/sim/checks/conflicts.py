@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from pypto.sim.checks import words as w
-from pypto.sim.checks.boxes import BASE, DIMENSIONS, PAIRS, RUN, box_covers, box_end, boxes_overlap
+from pypto.sim.checks.boxes import DIMENSIONS, box_covers, box_end, box_low, boxes_overlap, times_shared
 from pypto.sim.checks.buckets import (
     COUNT,
     CROWD,
@@ -37,6 +37,7 @@ from pypto.sim.checks.buckets import (
     line_bucket,
     note_line,
 )
+from pypto.sim.checks.cells import BASE, PAIRS, RUN, cells_join, cells_without, is_cells, same_cells
 from pypto.sim.checks.search import reaches
 from pypto.sim.entry import compiled_entry
 from pypto.sim.kernels.compilation import kernel_code
@@ -80,6 +81,9 @@ FINDING_CAPACITY: Final = 128
 LINE_BYTES: Final = 64  # the unit of the scalar caches
 
 _READS_TRIED: Final = 16  # earlier reads of a bucket that a read may take the place of
+_JOINED: Final = 64  # accesses of a bucket among which one of cells looks for an earlier one of its instruction
+_STANDS_FOR_SOME: Final = 1
+_STANDS_FOR_ALL: Final = 2
 
 # words of a request
 (
@@ -127,7 +131,7 @@ def _ordered(request, entry, record, seat):
 
 
 @kernel_code
-def _note(request, kind, entry, record, seat):
+def _note(request, kind, times, entry, record, seat):
     """Keep a pair unless one from the same two instructions is known."""
     count = request[Q_FOUND]
     for k in range(count):
@@ -138,13 +142,13 @@ def _note(request, kind, entry, record, seat):
         same = same and row[2 + ENTRY_WORDS + w.ACCESS_INSTRUCTION] == record[w.ACCESS_INSTRUCTION]
         same = same and row[2 + w.ACCESS_ALLOCATION] == record[w.ACCESS_ALLOCATION]
         if same:
-            row[1] += 1
+            row[1] += times
             return
     if count >= FINDING_CAPACITY:
         return
     request[Q_FOUND] = count + 1
     row = as_pointer(request[Q_FINDINGS] + 8 * FINDING_WORDS * count)
-    row[0], row[1] = kind, 1
+    row[0], row[1] = kind, times
     for word in range(ENTRY_WORDS):
         row[2 + word] = entry[word]
     _write_entry(record, seat, as_pointer(request[Q_FINDINGS] + 8 * (FINDING_WORDS * count + 2 + ENTRY_WORDS)))
@@ -192,17 +196,20 @@ def _conflict(entry, entry_box, record, record_box, seat, ordered):
 
 @kernel_code
 def _compare(request, entry, entry_box, record, record_box, seat):
-    """Note a conflict; True when the entry can be dropped because the new access stands for it."""
+    """Note a conflict; whether the new access stands for the bytes of the entry that it covers, and covers all."""
     ordered = _ordered(request, entry, record, seat)
     kind = _conflict(entry, entry_box, record, record_box, seat, ordered)
     if kind != 0:
-        _note(request, kind, entry, record, seat)
+        _note(request, kind, times_shared(entry_box, record_box), entry, record, seat)
     later = entry[E_NODE] <= seat[S_NODE] and (entry[E_NODE] != seat[S_NODE] or entry[E_SEAT] == seat[S_SEAT])
     if not ordered or not later:
-        return False
+        return 0
     stands_for = record[w.ACCESS_KIND] & w.WRITES != 0 or entry[w.ACCESS_KIND] & w.WRITES == 0
     stands_for = stands_for and entry[w.ACCESS_KIND] & w.ATOMIC >= record[w.ACCESS_KIND] & w.ATOMIC
-    return stands_for and box_covers(record_box, entry_box)
+    if not stands_for:
+        return 0
+    covers = cells_without(entry_box, record_box) if is_cells(entry_box) else box_covers(record_box, entry_box)
+    return _STANDS_FOR_ALL if covers else _STANDS_FOR_SOME
 
 
 @kernel_code
@@ -222,9 +229,8 @@ def _meet(request, head, row, level, record, record_box, low, high, seat, tries)
         tries -= 1
         address = request[Q_ENTRIES] + 8 * ENTRY_WORDS * current
         entry = as_pointer(address)
-        following, dropped = entry[E_NEXT], False
+        following, dropped, entry_box = entry[E_NEXT], False, as_pointer(address + 8 * w.ACCESS_BOX)
         if entry[E_LOW] < high and low < entry[E_HIGH]:
-            entry_box = as_pointer(address + 8 * w.ACCESS_BOX)
             own = entry[E_SEAT] == seat[S_SEAT] and entry[E_NODE] == seat[S_NODE]
             if own and not _touch(entry_box, record_box):
                 previous, current = current, following
@@ -233,7 +239,12 @@ def _meet(request, head, row, level, record, record_box, low, high, seat, tries)
                 same = entry[w.ACCESS_KIND] == record[w.ACCESS_KIND] and entry[w.ACCESS_EPOCH] == record[w.ACCESS_EPOCH]
                 if same and entry[w.ACCESS_ROOT] == record[w.ACCESS_ROOT] and box_covers(entry_box, record_box):
                     return True
-            dropped = _compare(request, entry, entry_box, record, record_box, seat)
+            stands_for = _compare(request, entry, entry_box, record, record_box, seat)
+            dropped = stands_for == _STANDS_FOR_ALL
+            if stands_for != 0 and is_cells(record_box):
+                tries += 1  # cells become fewer by every one: there cannot be many
+        elif is_cells(entry_box):
+            tries += 1  # of another block of memory
         if dropped:
             if previous < 0:
                 heads[head] = following
@@ -285,6 +296,27 @@ def _met_before(request, row, record, record_box, low, high, seat):
 
 
 @kernel_code
+def _join(request, head, record, record_box, seat, low, high):
+    """Add the cells of one access to those of an earlier one of its instruction that is like it; True when done."""
+    current = load_word(head)
+    for _ in range(_JOINED):
+        if current < 0:
+            return False
+        address = request[Q_ENTRIES] + 8 * ENTRY_WORDS * current
+        entry, entry_box = as_pointer(address), as_pointer(address + 8 * w.ACCESS_BOX)
+        current = entry[E_NEXT]
+        same = is_cells(entry_box) and same_cells(entry_box, record_box)
+        same = same and entry[E_SEAT] == seat[S_SEAT] and entry[E_NODE] == seat[S_NODE]
+        for word in range(w.ACCESS_FENCES):
+            same = same and (entry[word] == record[word] or word == w.ACCESS_SEAT)
+        if same:
+            cells_join(entry_box, record_box)
+            entry[E_LOW], entry[E_HIGH] = min(entry[E_LOW], low), max(entry[E_HIGH], high)
+            return True
+    return False
+
+
+@kernel_code
 def _take(request, record_address):
     """Compare one access with those that lie near it, and keep it."""
     record, record_box = as_pointer(record_address), as_pointer(record_address + 8 * w.ACCESS_BOX)
@@ -293,12 +325,21 @@ def _take(request, record_address):
     writes = record[w.ACCESS_KIND] & w.WRITES
     if seat[S_NODE] < 0 or is_forgotten(row):
         return
-    low, high = record_box[BASE], box_end(record_box)
+    low, high = box_low(record_box), box_end(record_box)
     if writes and row[LAST_WRITER] != 1 + seat[S_NODE] and row[WRITERS] < WRITERS_NOTED:
         _note_writer(request, row, record, seat, low, high)
     if record[w.ACCESS_KIND] & w.BY_SCALAR != 0:
         low, high = low // LINE_BYTES * LINE_BYTES, low // LINE_BYTES * LINE_BYTES + LINE_BYTES
     if _met_before(request, row, record, record_box, low, high, seat):
+        return
+    of_a_line = is_of_a_line(low, high) and not is_cells(record_box)
+    if row[LINE_BUCKETS] > 0 and of_a_line:
+        level, bucket = LINES, line_bucket(row, note_line(row, low, high))
+    else:
+        level = level_of(low, high)
+        bucket = bucket_of(row, level, low)
+    head = request[Q_HEADS] + 8 * (2 * bucket + writes)
+    if is_cells(record_box) and _join(request, head, record, record_box, seat, low, high):
         return
     number = request[Q_UNUSED]
     if number >= 0:
@@ -307,17 +348,11 @@ def _take(request, record_address):
         number = request[Q_FREE]
         request[Q_FREE] = number + 1
     entry = as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * number)
-    if row[LINE_BUCKETS] > 0 and is_of_a_line(low, high):
-        level, bucket = LINES, line_bucket(row, note_line(row, low, high))
-    else:
-        level = level_of(low, high)
-        bucket = bucket_of(row, level, low)
-    head = request[Q_HEADS] + 8 * (2 * bucket + writes)
     _write_entry(record, seat, entry)
     entry[E_LOW], entry[E_HIGH], entry[E_NEXT] = low, high, load_word(head)
     store_word(head, number)
     row[COUNT + level] += 1
-    if row[COUNT] > CROWD and row[LINE_BUCKETS] == 0 and is_of_a_line(low, high):
+    if row[COUNT] > CROWD and row[LINE_BUCKETS] == 0 and of_a_line:
         request[Q_CROWDED] = record[w.ACCESS_ALLOCATION]
 
 
@@ -332,7 +367,8 @@ def _absorb(request):
     return 0
 
 
-_SOURCES: Final = tuple(f"checks/{name}" for name in ("conflicts", "boxes", "buckets", "search", "words")) + ("native",)
+_CHECKS: Final = ("conflicts", "boxes", "cells", "buckets", "search", "words")
+_SOURCES: Final = (*(f"checks/{name}" for name in _CHECKS), "native")
 
 
 @cache

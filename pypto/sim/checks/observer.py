@@ -99,7 +99,7 @@ def _observe(frame):
 def observer() -> Any:
     """The compiled observer; its ``address`` goes to the OBSERVER word of a frame."""
     here = Path(__file__).parent
-    sources = [here / f"{name}.py" for name in ("observer", "shadow", "accesses", "clocks", "boxes", "words")]
+    sources = [here / f"{name}.py" for name in ("observer", "shadow", "accesses", "clocks", "boxes", "cells", "words")]
     sources += sorted((here / "rules").glob("*.py"))
     sources += [here.parent / f"{name}.py" for name in ("opcodes", "layout", "crosscore", "scalars", "native")]
     with Progress(1) as progress:

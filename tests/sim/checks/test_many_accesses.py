@@ -8,10 +8,12 @@ import torch
 import pypto.language as pl
 from pypto.runtime import RunConfig
 from pypto.sim.checks import words as w
+from pypto.sim.checks.cells import CELLS
 
 ROWS, COLS = 96, 128
 COUNT = ROWS * COLS  # elements, no two of them side by side
-WIDE = 2 * COUNT + 32
+BESIDE, FAR = 2, 2 * CELLS  # elements from one to the next: many in a block of memory, or a block for each
+WIDE = FAR * COUNT + 32
 
 
 @pl.jit
@@ -44,9 +46,9 @@ def gather_beside_store(
     return y
 
 
-def apart(clash: int | None) -> torch.Tensor:
-    """Every second element from 32 on, in any order; number ``clash`` is element 0."""
-    index = 32 + 2 * torch.randperm(COUNT, generator=torch.Generator().manual_seed(1)).int()
+def apart(clash: int | None, distance: int) -> torch.Tensor:
+    """Elements from 32 on, ``distance`` apart and in any order; number ``clash`` is element 0."""
+    index = 32 + distance * torch.randperm(COUNT, generator=torch.Generator().manual_seed(1)).int()
     if clash is not None:
         index[clash] = 0
     return index.reshape(ROWS, COLS)
@@ -59,9 +61,10 @@ def findings(kernel, *args):
     return compiled.last_findings
 
 
+@pytest.mark.parametrize("distance", [BESIDE, FAR])
 @pytest.mark.parametrize("clash", [None, 0, 4096, w.LOG_ROWS - 1, w.LOG_ROWS, COUNT - 1])
-def test_every_element_of_a_scatter_is_compared(clash):
-    x, index, y = torch.randn(ROWS, COLS), apart(clash), torch.zeros(1, WIDE)
+def test_every_element_of_a_scatter_is_compared(clash, distance):
+    x, index, y = torch.randn(ROWS, COLS), apart(clash, distance), torch.zeros(1, WIDE)
     found = findings(scatter_beside_store, x, index, y)
     assert [f.kind for f in found] == ([] if clash is None else ["waw"])
     assert all(f.bytes == (0, 4) and f.tensor == "y" for f in found)
@@ -70,9 +73,10 @@ def test_every_element_of_a_scatter_is_compared(clash):
     assert torch.equal(y[0, 8:], scattered[8:])
 
 
+@pytest.mark.parametrize("distance", [BESIDE, FAR])
 @pytest.mark.parametrize("clash", [None, 0, 4096, w.LOG_ROWS - 1, w.LOG_ROWS, COUNT - 1])
-def test_every_element_of_a_gather_is_compared(clash):
-    mid, index, y = torch.randn(1, WIDE), apart(clash), torch.zeros(ROWS, COLS)
+def test_every_element_of_a_gather_is_compared(clash, distance):
+    mid, index, y = torch.randn(1, WIDE), apart(clash, distance), torch.zeros(ROWS, COLS)
     before = mid.clone()
     found = findings(gather_beside_store, index, mid, y)
     assert [f.kind for f in found] == ([] if clash is None else ["war"])

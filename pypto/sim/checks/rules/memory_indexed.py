@@ -8,6 +8,7 @@ from pypto.sim import layout
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, begin_access, end_access
 from pypto.sim.checks.boxes import box_repeat
+from pypto.sim.checks.cell_log import end_cells, log_cell
 from pypto.sim.checks.rules.memory import follow_run, is_followed, is_window, memory_map
 from pypto.sim.checks.rules.origins import used_code
 from pypto.sim.checks.rules.tile import (
@@ -41,6 +42,19 @@ def _touched(state, tensor, allocation, at, size, count, pitch, fact, kind):
 
 
 @kernel_code
+def _first_row(state):
+    """Number of the row of the log that the accesses of this instruction begin with."""
+    return as_pointer(state[w.LAUNCH])[w.LOG_USED]
+
+
+@kernel_code
+def _touched_element(state, begun, tensor, allocation, at, size, fact, kind):
+    """Log one element, as a cell of its block of memory."""
+    number, base = load_word(tensor + 8 * layout.TENSOR_ALLOCATION), load_word(allocation + 8 * w.GM_BASE)
+    log_cell(state, begun, kind, number, at - base, size, state[w.INSTRUCTION], fact[w.FACT_ROOT])
+
+
+@kernel_code
 def follow_fetch(state, args, fact):
     """mgather: one row or element of a tensor per index, from number RESUME on and as far as the log has room."""
     target, tensor, index = args[fact[w.FACT_TARGET]], args[fact[w.FACT_TENSOR]], args[fact[w.FACT_TENSOR] + 1]
@@ -55,12 +69,13 @@ def follow_fetch(state, args, fact):
     allocation = allocation_address(state, tensor)
     follows = state[w.ASKED] & w.UNDEFINED != 0
     tracked = load_word(allocation + 8 * w.GM_TRACKED) != 0 and state[w.ASKED] & w.ORDER != 0
-    first = state[w.RESUME]
+    cells = by_element and tracked and not is_window(allocation)  # ranks compare boxes without cells
+    first, begun = state[w.RESUME], _first_row(state)
     state[w.RESUME] = 0
     for k in range(first, rows * cols if by_element else rows):
         if tracked and not _has_room(state):
             state[w.RESUME] = k
-            return
+            break
         at = bounded(gather_indices(index, k, wide, in_tile), capacity, mode)
         row, col = (k // cols, k % cols) if by_element else (k, 0)
         if at < 0:
@@ -71,8 +86,12 @@ def follow_fetch(state, args, fact):
         if follows:
             defined = not is_followed(allocation)
             follow_run(state, fact, target, row, col, source, pitch, run, defined, allocation, tensor)
-        if tracked:
+        if cells:
+            _touched_element(state, begun, tensor, allocation, source, size, fact, 0)
+        elif tracked:
             _touched(state, tensor, allocation, source, size, run, pitch, fact, 0)
+    if cells:
+        end_cells(state, begun)
 
 
 @kernel_code
@@ -84,17 +103,22 @@ def follow_spread(state, args, fact):
     allocation = allocation_address(state, tensor)
     follows = state[w.ASKED] & w.UNDEFINED != 0 and is_followed(allocation)
     tracked = load_word(allocation + 8 * w.GM_TRACKED) != 0 and state[w.ASKED] & w.ORDER != 0
-    first = state[w.RESUME]
+    cells = tracked and not is_window(allocation)  # ranks compare boxes without cells
+    first, begun = state[w.RESUME], _first_row(state)
     state[w.RESUME] = 0
     for k in range(first, rows * cols):
         if tracked and not _has_room(state):
             state[w.RESUME] = k
-            return
+            break
         at = load_word(tensor) + offset(tensor, gather_indices(index, k, cols, True), rank) * size
         if follows:
             code = code_at(state, source, k // cols, k % cols)
             code = used_code(state, fact[w.FACT_SOURCE], code, k // cols, k % cols, source)
             code = 0 if is_window(allocation) else code
             set_codes(memory_map(allocation), at, size, code)
-        if tracked:
+        if cells:
+            _touched_element(state, begun, tensor, allocation, at, size, fact, w.WRITES)
+        elif tracked:
             _touched(state, tensor, allocation, at, size, 1, size, fact, w.WRITES)
+    if cells:
+        end_cells(state, begun)

@@ -107,7 +107,7 @@ def _body(piece: Any) -> Callable[[Any], int]:
 def _digest() -> str:
     """Of all sources that decide what a rule compiles to."""
     here = Path(__file__).parent
-    checks = [here.parent / f"{name}.py" for name in ("shadow", "accesses", "boxes", "words")]
+    checks = [here.parent / f"{name}.py" for name in ("shadow", "accesses", "cell_log", "boxes", "cells", "words")]
     return source_digest((*checks, *sorted(here.glob("*.py")), *(here.parent.parent / f"{n}.py" for n in _BELOW)))
 
 
