@@ -214,13 +214,17 @@ def test_bias_is_added_once(rows, inner, cols):
     agree(c, (a, b), (torch.ones(rows, 1), bias))
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int32])
-def test_only_the_accumulator_converts_what_it_stores(dtype):
-    @pl.jit
-    def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            y[:, :] = pl.add(x, 1.0)
-        return y
-
-    with pytest.raises(ValueError, match=r"cannot be stored in 'y'[^$]*pl\.cast"):
-        kernel(torch.zeros(32, 64), torch.zeros(32, 64, dtype=dtype))
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(
+    "shape", [(192, 512, 256), (512, 300, 96), (1040, 200, 48), (40, 700, 1024), (300, 2100, 140), (16, 4000, 2048)]
+)
+def test_generations_with_another_accumulator_add_in_the_same_order(shape, dtype):
+    rows, inner, cols = shape
+    a, b = operands((rows, inner), (inner, cols), dtype=dtype)
+    found = []
+    for platform in PLATFORMS[1::2]:
+        c = torch.zeros(rows, cols)
+        product(a, b, c, config=RunConfig(platform=platform))
+        agree(c, (a, b))
+        found.append(c)
+    assert torch.equal(*found)

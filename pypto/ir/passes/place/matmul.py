@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pypto.ir import nodes as ir
-from pypto.ir.dtype import FP32
+from pypto.ir.dtype import FP32, DataType
 from pypto.ir.enums import MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.operations import dims
@@ -88,17 +88,19 @@ class MatrixProducts(Movement):
         a: Operand,
         b: Operand,
         size: Extents,
+        depth: int,
         init: Any = None,
         bias: Operand | None = None,
     ) -> ir.Expr:
-        """``acc += a @ b`` over ``size`` from where the operands in Mat begin; K is split to fit Left and Right.
+        """``acc += a @ b`` over ``size`` from where the operands in Mat begin, in steps of ``depth`` columns of K.
 
         Without ``acc`` the product gets a new accumulator; where ``init`` holds it is overwritten. A ``bias`` (one row
         in Mat) is what a new sum starts from.
         """
-        depth = self._depth(size, a, b)
-        if depth < min(FRACTAL, size.inner) or bias is not None and size.cols > self._bias_columns():
-            return self._in_bands(acc, a, b, size, init, bias)
+        if any(v.value.type.space in (MemorySpace.Left, MemorySpace.Right) for v in (a, b)):
+            depth = size.inner
+        elif not self._fits(size, depth, a) or bias is not None and size.cols > self._bias_columns():
+            return self._in_bands(acc, a, b, size, depth, init, bias)
         row = None if bias is None else self._staged(bias, 1, size.cols, MemorySpace.Bias)
         if depth >= size.inner:
             left = self._staged(a, size.rows, size.inner, MemorySpace.Left)
@@ -117,21 +119,28 @@ class MatrixProducts(Movement):
     def stage(self, number: int, loop: str) -> Any:
         """Statements of one of two alternating copies; defined by the part that holds the blocks."""
 
-    def _depth(self, size: Extents, a: Operand, b: Operand) -> int:
-        """Columns of K per step: everything when it fits, else what half of Left and Right hold."""
-        width = a.value.type.dtype.get_byte()
-        if any(v.value.type.space in (MemorySpace.Left, MemorySpace.Right) for v in (a, b)):
-            return size.inner
-        row_bytes, col_bytes = size.rows * width, size.cols * width
+    def depth(self, whole: tuple[int, int], inner: int, dtype: DataType) -> int:
+        """Columns of K per instruction for a product of ``whole`` rows and columns.
+
+        Everything when it fits, else what half of Left and Right hold. Blocks follow the size of Acc, this does not:
+        generations differ in it and have to add in the same order.
+        """
+        row_bytes, col_bytes = (min(extent, self.band_limit()) * dtype.get_byte() for extent in whole)
         left, right = self.capacity["left"], self.capacity["right"]
-        if row_bytes * size.inner <= left and col_bytes * size.inner <= right:
-            return size.inner
-        return min(left // 2 // row_bytes, right // 2 // col_bytes) // FRACTAL * FRACTAL
+        if row_bytes * inner <= left and col_bytes * inner <= right:
+            return inner
+        return max(FRACTAL, min(left // 2 // row_bytes, right // 2 // col_bytes) // FRACTAL * FRACTAL)
+
+    def _fits(self, size: Extents, depth: int, a: Operand) -> bool:
+        """Whether Left and Right hold a step of ``depth``, and two of them where there are several."""
+        copies = 1 if depth >= size.inner else 2
+        width = a.value.type.dtype.get_byte() * min(depth, size.inner) * copies
+        return size.rows * width <= self.capacity["left"] and size.cols * width <= self.capacity["right"]
 
     def _in_bands(
-        self, acc: ir.Expr | None, a: Operand, b: Operand, size: Extents, init: Any, bias: Operand | None
+        self, acc: ir.Expr | None, a: Operand, b: Operand, size: Extents, depth: int, init: Any, bias: Operand | None
     ) -> ir.Expr:
-        """A product of which Left or Right cannot hold one fractal of K: bands of rows and columns of one ``acc``."""
+        """A product of which Left or Right cannot hold a step of K: bands of rows and columns of one ``acc``."""
         if acc is None:
             acc, init = self.accumulator(self.product_type(a, b)), True
         rows = cols = self.band_limit()
@@ -144,7 +153,7 @@ class MatrixProducts(Movement):
                     "slice", tile=acc, shape=(part.rows, part.cols), offset=(ir.index(row), ir.index(col))
                 )
                 start = None if bias is None else bias.at(0, col)
-                self.accumulate(window, a.at(row, 0), b.at(0, col), part, init, start)
+                self.accumulate(window, a.at(row, 0), b.at(0, col), part, depth, init, start)
         return acc
 
     def band_limit(self) -> int:

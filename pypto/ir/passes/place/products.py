@@ -74,7 +74,7 @@ class BlockedProducts(MatrixProducts):
         if self._bytes(kind) > self.capacity["acc"]:
             return Product((term,), kind, row)
         size = Extents(kind.shape[0], term[0].shape[1], kind.shape[1])
-        return self._sum(None, [term], size, bias=row)
+        return self._sum(None, [term], size, (size.rows, size.cols), bias=row)
 
     # --- operands ---
 
@@ -118,7 +118,8 @@ class BlockedProducts(MatrixProducts):
     def _computed(self, acc: ir.Expr | None, term: Term, kind: ir.TileType, init: Any = None) -> ir.Expr:
         """The product (a stack of products) in Acc."""
         if len(kind.shape) == 2:
-            return self._sum(acc, [term], Extents(kind.shape[0], term[0].shape[1], kind.shape[1]), init)
+            size = Extents(kind.shape[0], term[0].shape[1], kind.shape[1])
+            return self._sum(acc, [term], size, (size.rows, size.cols), init)
         if acc is None:
             acc, init = self.emitter.create_tile(kind.shape, kind.dtype, MemorySpace.Acc), True
         lead, (rows, cols) = kind.shape[:-2], kind.shape[-2:]
@@ -128,22 +129,29 @@ class BlockedProducts(MatrixProducts):
                 "slice", tile=flat, shape=(rows, cols), offset=(ir.index(number * rows), ir.index(0))
             )
             matrices = self._matrices(term, at)
-            self._sum(part, [matrices], Extents(rows, matrices[0].shape[1], cols), init)
+            self._sum(part, [matrices], Extents(rows, matrices[0].shape[1], cols), (rows, cols), init)
         return acc
 
     def _sum(
-        self, acc: ir.Expr | None, terms: list[Term], size: Extents, init: Any = None, bias: Operand | None = None
+        self,
+        acc: ir.Expr | None,
+        terms: list[Term],
+        size: Extents,
+        whole: tuple[int, int],
+        init: Any = None,
+        bias: Operand | None = None,
     ) -> ir.Expr:
-        """The sum of ``terms`` over one block in ``acc`` (a new accumulator without one)."""
+        """The sum of ``terms`` over one block of ``whole`` in ``acc`` (a new accumulator without one)."""
         for number, term in enumerate(terms):
             extents = size._replace(inner=term[0].shape[1])
+            depth = self.depth(whole, extents.inner, term[0].value.type.dtype)
             if not any(isinstance(o.value, Window) for o in term):
                 start = (init, bias) if number == 0 else (None, None)
-                acc = self.accumulate(acc, *term, extents, *start)
+                acc = self.accumulate(acc, *term, extents, depth, *start)
                 continue
             if acc is None:
                 acc, init = self.accumulator(self._block_type(term, size)), True
-            self._streamed(acc, term, extents, init if number == 0 else None)
+            self._streamed(acc, term, extents, depth, init if number == 0 else None)
         return acc  # type: ignore[return-value]
 
     def _block_type(self, term: Term, size: Extents) -> ir.TileType:
@@ -154,24 +162,22 @@ class BlockedProducts(MatrixProducts):
 
     # --- K in steps, operands loaded on the way ---
 
-    def _streamed(self, acc: ir.Expr, term: Term, size: Extents, init: Any) -> None:
-        def step(start: ir.Dim, depth: int) -> None:
+    def _streamed(self, acc: ir.Expr, term: Term, size: Extents, depth: int, init: Any) -> None:
+        def step(start: ir.Dim, length: int) -> None:
             a, b = term[0].at(0, start), term[1].at(start, 0)
-            part = Extents(size.rows, depth, size.cols)
-            left, right = self._loaded(a, size.rows, depth), self._loaded(b, depth, size.cols)
-            self.accumulate(acc, left, right, part, init if start == 0 else None)
+            part = Extents(size.rows, length, size.cols)
+            left, right = self._loaded(a, size.rows, length), self._loaded(b, length, size.cols)
+            self.accumulate(acc, left, right, part, depth, init if start == 0 else None)
 
-        self._in_steps(size.inner, self._step_of_k(term, size), step, apart=1)
+        self._in_steps(size.inner, self._step_of_k(term, size, depth), step, apart=1)
 
-    def _step_of_k(self, term: Term, size: Extents) -> int:
-        """Columns of K per load: two copies take three quarters of what Mat has left, in whole steps of Left/Right."""
+    def _step_of_k(self, term: Term, size: Extents, depth: int) -> int:
+        """Columns of K per load: two copies take three quarters of what Mat has left, in whole instructions."""
         width = term[0].value.type.dtype.get_byte()
         kept = sum(self._bytes(o.value.type) for o in term if not isinstance(o.value, Window))
         streamed = sum(n for o, n in zip(term, (size.rows, size.cols)) if isinstance(o.value, Window))
         room = (self.capacity["mat"] * 3 // 4 - kept) // 2 // (streamed * width)
-        unit = min(self.capacity["left"] // 2 // size.rows, self.capacity["right"] // 2 // size.cols) // width
-        unit = max(FRACTAL, unit // FRACTAL * FRACTAL)
-        return max(FRACTAL, room // unit * unit if room >= unit else room // FRACTAL * FRACTAL)
+        return max(FRACTAL, room // depth * depth if room >= depth else room // FRACTAL * FRACTAL)
 
     def _loaded(self, operand: Operand, rows: int, cols: int) -> Operand:
         """``rows`` x ``cols`` of an operand in Mat: loaded when it is in GM."""
@@ -242,7 +248,7 @@ class BlockedProducts(MatrixProducts):
         def store(row: ir.Dim, rows: int, col: ir.Dim, cols: int) -> None:
             parts = [(a.at(row, 0), b.at(0, col)) for a, b in value.terms]
             bias = None if value.bias is None else value.bias.at(0, col)
-            acc = self._sum(None, parts, Extents(rows, 0, cols), bias=bias)
+            acc = self._sum(None, parts, Extents(rows, 0, cols), shape, bias=bias)
             at = list(offsets)
             at[-2] = ir.as_expr(dims.add(ir.as_dim(at[-2]), row))
             at[-1] = ir.as_expr(dims.add(ir.as_dim(at[-1]), col))
