@@ -39,6 +39,8 @@ class TextError(ValueError):
 
 @dataclass(frozen=True)
 class Token:
+    """One word of a kernel's text, its kind and the index of its first character."""
+
     kind: str
     text: str
     start: int
@@ -127,4 +129,5 @@ class Reader:
 
 
 def shown_token(token: Token) -> str:
+    """A token as a message quotes it."""
     return token.text if token.kind == "end" else f"'{token.text}'"

@@ -38,6 +38,7 @@ def _ready(m, queue):
 
 @kernel
 def enqueue(m, queue, task, stamp):
+    """Append ``task`` to a ready queue; it is visible from ``stamp`` (ns) on."""
     ready = _ready(m, queue)
     slot = ready + x.READY_ITEMS + 2 * (m[ready + x.READY_TAIL] % m[x.READY_SIZE])
     m[slot], m[slot + 1] = task, stamp
@@ -64,11 +65,13 @@ def first_task(m, queue, now):
 
 @kernel
 def drop_front(m, queue):
+    """Take the first entry off a ready queue, which must have one."""
     m[_ready(m, queue) + x.READY_HEAD] += 1
 
 
 @kernel
 def thread_at(m, index):
+    """Address of the words of scheduler thread ``index``."""
     return m[x.THREAD_TABLE] + index * x.THREAD_WORDS
 
 

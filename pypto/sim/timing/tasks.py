@@ -35,16 +35,19 @@ def _queue(m, task, time):
 
 @kernel
 def make_ready(m, task, time, cause):
+    """Put a task whose inputs are there at ``time`` (ns) into its queue; ``cause`` is what it waited for last."""
     _queue(m, task, _mark_ready(m, task, time, cause))
 
 
 @kernel
 def ring_of(m, task):
+    """Address of the words of the ring that holds a task: that of its scope, the last one for deeper scopes."""
     return m[x.RING_TABLE] + min(m[task + x.SCOPE], m[x.RINGS] - 1) * x.RING_WORDS
 
 
 @kernel
 def ring_entry(m, task, position):
+    """Address of the entry at ``position`` of the ring that holds a task."""
     return m[x.RING_TASKS] + min(m[task + x.SCOPE], m[x.RINGS] - 1) * m[x.RING_SIZE] + position
 
 
@@ -68,6 +71,7 @@ def _consume(m, task, time):
 
 @kernel
 def drop_reference(m, task, time):
+    """One holder of a task less; with the last one, once complete, it is consumed at ``time`` (ns)."""
     m[task + x.REFERENCES] -= 1
     if m[task + x.REFERENCES] == 0 and m[task + x.COMPLETE_AT] >= 0:
         _consume(m, task, time)
@@ -75,6 +79,7 @@ def drop_reference(m, task, time):
 
 @kernel
 def all_placed(m, task):
+    """Whether every block of a task has a core."""
     return m[task + x.NEXT_BLOCK] == m[task + x.BLOCKS]
 
 
