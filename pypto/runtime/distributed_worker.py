@@ -15,10 +15,10 @@ from pypto.backend.platforms import find_platform
 from pypto.runtime import log_config
 from pypto.runtime.arguments import Slot
 from pypto.runtime.device_memory import Allocation
-from pypto.runtime.device_tensor import DeviceTensor
+from pypto.runtime.distributed_arguments import HostArguments
 from pypto.runtime.distributed_crew import Crew, warm
 from pypto.runtime.distributed_dfx import clear_diagnostics
-from pypto.runtime.distributed_host import HostRun, fits, host_argument
+from pypto.runtime.distributed_host import HostRun
 from pypto.runtime.distributed_inherited import InheritedMemory
 from pypto.runtime.distributed_memory import CardMemory
 from pypto.runtime.distributed_programs import HostProgram, bind_sub_workers
@@ -27,13 +27,12 @@ from pypto.runtime.distributed_times import RunTimes
 from pypto.runtime.distributed_windows import Windows
 from pypto.runtime.interruption import Interruption
 from pypto.runtime.orchestration import Orchestration
-from pypto.runtime.placement import calling_line, placement_error
+from pypto.runtime.placement import calling_line
 from pypto.runtime.rank_checks import RunChecks, checks_of, effective
 from pypto.runtime.registration import CallableId, RegistrationHandle
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.run_placement import shared_in_flight, undispatched
-from pypto.runtime.stacked_device_tensor import StackedDeviceTensor
-from pypto.runtime.worker_base import Worker
+from pypto.runtime.stacked_memory import StackedMemory, host_tensor
 from pypto.sim.checks.findings import Finding, PlacementError
 from pypto.sim.checks.forced import keep
 
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from pypto.sim.checks.selection import Checks
 
 IN_FLIGHT: Final = 2
-_WHERE: Final = "DistributedWorker"
 
 
 class DistributedRunHandle:
@@ -80,7 +78,7 @@ class DistributedRunHandle:
             raise self._error
 
 
-class DistributedWorker(Worker):
+class DistributedWorker(StackedMemory):
     """Chips for one program or several of the same platform, devices and runtime; open until :meth:`close`.
 
     One process per chip is forked here. It shares the memory that is shared now: host tensors of later calls must be
@@ -133,6 +131,7 @@ class DistributedWorker(Worker):
             self._finalizer = weakref.finalize(self, self._crew.close)
         self._windows = Windows(self._crew.windows, persistent=persistent, resets=reset_persistent_windows is not False)
         self._cards = [CardMemory(region) for region in self._crew.cards]
+        self._arguments = HostArguments(self._cards, self._inherited)
         self._times = RunTimes(self._crew, log_config.current_level())
         self._created: dict[tuple[int, int], tuple[int, int]] = {}
         self._runs = 0
@@ -207,7 +206,7 @@ class DistributedWorker(Worker):
 
     def _require_ready(self, operation: str) -> None:
         if self._closed:
-            raise RuntimeError(f"{_WHERE}.{operation}() called after close()")
+            raise RuntimeError(f"DistributedWorker.{operation}() called after close()")
         self._crew.need_own_process()
 
     # --- runs ---------------------------------------------------------------------------------------------------------
@@ -230,7 +229,7 @@ class DistributedWorker(Worker):
         """Start a run and return at once; of three runs the first is waited for. Runs execute in order."""
         self._require_ready("submit")
         program = self._program(compiled)
-        bound = self._bind(program, args)
+        bound = self._arguments.bind(program, args)
         if len(self._pending) >= IN_FLIGHT:
             self._await_first()
         found = self._shared_in_flight(program, bound, config)
@@ -272,7 +271,7 @@ class DistributedWorker(Worker):
 
     def _execute(self, program: HostProgram, args: Sequence[Any], config: RunConfig | None) -> None:
         self._drain()
-        self._run_bound(program, self._bind(program, args), config)
+        self._run_bound(program, self._arguments.bind(program, args), config)
 
     def _shared_in_flight(self, program: HostProgram, bound: list[Any], config: RunConfig | None) -> list[Finding]:
         """Buffers that this run shares with one the caller has not waited for; raised unless findings are gathered."""
@@ -348,63 +347,11 @@ class DistributedWorker(Worker):
         self._crew.host.view(known[0], max(nbytes, 1))[:] = 0
         return known[0]
 
-    # --- arguments ----------------------------------------------------------------------------------------------------
-
-    def _bind(self, program: HostProgram, args: Sequence[Any]) -> list[Any]:
-        slots = program.slots
-        if len(args) != len(slots):
-            names = ", ".join(s.name for s in slots)
-            raise TypeError(f"{program.compiled.__name__} expects {len(slots)} arguments ({names}), got {len(args)}")
-        return [self._bound(slot, value) for slot, value in zip(slots, args)]
-
-    def _bound(self, slot: Slot, value: Any) -> Any:
-        if not slot.is_tensor:
-            return slot.checked(value)
-        if isinstance(value, StackedDeviceTensor):
-            for index, shard in enumerate(value.shards):
-                self._check_resident(f"{slot.place}, shard {index}", shard, value.worker_ids[index])
-        elif isinstance(value, DeviceTensor):
-            self._check_resident(slot.place, value, None)
-        elif hasattr(value, "data_ptr"):
-            self._inherited.check(slot.place, value)
-        else:
-            raise TypeError(
-                f"{slot.place} expects a shared torch.Tensor, a DeviceTensor or a StackedDeviceTensor, "
-                f"got {type(value).__name__}"
-            )
-        self._check_type(slot, value)
-        return host_argument(slot.name, value, slot.dtype, self._owner)
-
-    @staticmethod
-    def _check_type(slot: Slot, value: Any) -> None:
-        shape = tuple(value.shape)
-        wanted = slot.shape
-        if wanted is not None and (len(shape) != len(wanted) or any(w not in (-1, h) for w, h in zip(wanted, shape))):
-            raise TypeError(f"{slot.place} expects shape {wanted}, got {shape}")
-        if not fits(slot.dtype, value):
-            raise TypeError(f"{slot.place} expects dtype {slot.torch_dtypes[0]} ({slot.dtype}), got {value.dtype}")
-        if hasattr(value, "is_contiguous") and not value.is_contiguous():
-            raise ValueError(f"{slot.place} is not contiguous: shape {shape}, strides {value.stride()}")
-
-    def _check_resident(self, place: str, tensor: DeviceTensor, worker: int | None) -> None:
-        if tensor.buffer is None:
-            raise TypeError(f"{place}: a raw-pointer DeviceTensor cannot be dispatched; allocate it with alloc_tensor")
-        owners = range(len(self._cards)) if worker is None else [worker]
-        if not any(0 <= w < len(self._cards) and self._cards[w].owns(tensor.buffer) for w in owners):
-            raise placement_error(
-                f"{place} is not a live allocation owned by this {_WHERE}: it was freed, or another worker made it",
-                place,
-                "launch on the worker whose alloc_tensor or alloc_stacked_tensor made it, before it is freed",
-            )
-
-    def _owner(self, tensor: DeviceTensor) -> int:
-        return next(rank for rank, card in enumerate(self._cards) if card.owns(tensor.buffer))
+    # --- memory -------------------------------------------------------------------------------------------------------
 
     def release_inherited_host_tensor_refs(self) -> None:
         """Drop the references to host tensors that keep their memory alive."""
         self._inherited.release()
-
-    # --- memory -------------------------------------------------------------------------------------------------------
 
     def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
         """Address of ``nbytes`` new bytes of device memory on one chip."""
@@ -436,7 +383,7 @@ class DistributedWorker(Worker):
         return self._card("alloc_tensor", worker_id).at(ptr)
 
     def _prepare_init(self, tensor: torch.Tensor) -> torch.Tensor:
-        return _host_tensor("init", tensor)
+        return host_tensor("init", tensor)
 
     # --- channels -----------------------------------------------------------------------------------------------------
 
@@ -453,75 +400,6 @@ class DistributedWorker(Worker):
             return "the worker is closed"
         process = self._crew.chips[rank]
         return "" if process.alive else f"{process.name} {process.end_text()}"
-
-    # --- stacked tensors ----------------------------------------------------------------------------------------------
-
-    def alloc_stacked_tensor(
-        self, host: torch.Tensor, *, worker_ids: Sequence[int] | None = None
-    ) -> StackedDeviceTensor:
-        """Upload ``host[i]`` to worker ``worker_ids[i]`` (default ``i``)."""
-        self._require_ready("alloc_stacked_tensor")
-        source = _host_tensor("host", host)
-        if source.dim() < 2:
-            raise ValueError(f"a stacked tensor needs rank >= 2, got shape {tuple(source.shape)}")
-        count = source.shape[0]
-        if count < 1:
-            raise ValueError(f"a stacked tensor needs at least one shard, got shape {tuple(source.shape)}")
-        ids = list(range(count)) if worker_ids is None else list(worker_ids)
-        if any(isinstance(i, bool) or not isinstance(i, int) for i in ids):
-            raise TypeError(f"worker_ids must be integers, got {ids}")
-        if len(ids) != count:
-            raise ValueError(f"worker_ids needs {count} entries, one per shard, got {len(ids)}: {ids}")
-        if len(set(ids)) != count:
-            raise ValueError(f"worker_ids must be distinct, got {ids}")
-        outside = [w for w in ids if not 0 <= w < self.world_size]
-        if outside:
-            raise ValueError(f"worker_ids {outside} are out of range: there are {self.world_size} workers")
-        shards: list[DeviceTensor] = []
-        try:
-            for index, worker in enumerate(ids):
-                shards.append(self.alloc_tensor(source.shape[1:], source.dtype, init=source[index], worker_id=worker))
-        except BaseException:
-            for shard, worker in zip(shards, ids):
-                self.free_tensor(shard, worker_id=worker)
-            raise
-        return StackedDeviceTensor(tuple(shards), tuple(source.shape), tuple(ids))
-
-    def free_stacked_tensor(self, stacked: StackedDeviceTensor) -> None:
-        """Free every shard."""
-        self._need_stack(stacked)
-        for shard, worker in zip(stacked.shards, stacked.worker_ids):
-            self.free_tensor(shard, worker_id=worker)
-
-    def copy_stacked_from(self, stacked: StackedDeviceTensor, host: torch.Tensor) -> None:
-        """Read every shard back into ``host[i]``."""
-        self._need_stack(stacked)
-        target = _host_tensor("host", host)
-        if tuple(target.shape) != stacked.full_shape:
-            raise ValueError(
-                f"host of shape {tuple(target.shape)} does not match stacked full_shape {stacked.full_shape}"
-            )
-        if target.dtype != stacked.dtype:
-            raise ValueError(f"host of dtype {target.dtype} does not match stacked dtype {stacked.dtype}")
-        for index, (shard, worker) in enumerate(zip(stacked.shards, stacked.worker_ids)):
-            self.copy_from(target[index].data_ptr(), shard.data_ptr, shard.nbytes, worker_id=worker)
-
-    def _need_stack(self, stacked: Any) -> None:
-        if not isinstance(stacked, StackedDeviceTensor):
-            raise TypeError(f"expects a StackedDeviceTensor, got {type(stacked).__name__}")
-
-
-def _host_tensor(name: str, value: Any) -> torch.Tensor:
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
-    if value.device.type != "cpu" or not value.is_contiguous():
-        raise ValueError(
-            f"{name} must be a contiguous CPU tensor, got shape {tuple(value.shape)}, "
-            f"strides {value.stride()} on {value.device}"
-        )
-    return value
 
 
 def _check_options(programs: list[Any], persistent: bool, resets: bool | None, timeout: Any) -> None:
