@@ -14,7 +14,6 @@ from pypto.ir.lowering.distributed import RankLowering
 from pypto.ir.lowering.instructions import (
     ArrayRef,
     Branch,
-    Instruction,
     Jump,
     Kernel,
     KernelParam,
@@ -25,8 +24,9 @@ from pypto.ir.lowering.instructions import (
     Tile,
     WhileLoop,
 )
-from pypto.ir.lowering.scalars import ScalarLowering, constant_int, copy_array, identifier
-from pypto.ir.operations import dims
+from pypto.ir.lowering.matrices import flat_offset, flat_shape, flat_valid, matrix_offset
+from pypto.ir.lowering.scalars import copy_array, identifier
+from pypto.ir.lowering.views import VIEW_OPS, emit_view
 from pypto.ir.operations.distributed import COMM_CTX
 
 DIRECTIONS = {ParamDirection.In: "in", ParamDirection.Out: "out", ParamDirection.InOut: "inout"}
@@ -35,7 +35,6 @@ CORE_COUNTS = {"system.available_cluster_count": 1, "system.available_aiv_count"
 RING_DECLARATIONS = tuple(f"{n}.{s}_initialize_pipe" for n in ("system", "tile") for s in ("aic", "aiv"))
 RING_BASES = tuple(f"{n}.{s}" for n in ("system", "tile") for s in ("reserve_buffer", "import_peer_buffer"))
 """The machine owns the rings of a cluster; declarations carry no work and bases no addresses."""
-VIEW_OPS = ("tensor.slice", "tensor.reshape", "tensor.transpose", "tensor.view", "tensor.reinterpret_view")
 
 
 def kernel_params(function: ir.Function) -> list[KernelParam]:
@@ -424,7 +423,7 @@ class KernelLowering(RankLowering):
         source, kind = call.arguments["tile"], call.type
         assert isinstance(kind, ir.TileType)
         owner = self.tile_of(source)
-        offset = _flat_offset(source.type.shape, call.arguments["offset"], kind)
+        offset = flat_offset(source.type.shape, call.arguments["offset"], kind)
         if offset is None:
             return self._extracted(name, call, owner, kind)
         element = offset[0] * owner.row_stride + offset[1]
@@ -436,7 +435,7 @@ class KernelLowering(RankLowering):
         """A window at a run-time offset is copied out."""
         result = self.new_tile(name, kind_in(kind, owner.space))
         self.set_valid(result, kind)
-        row, col = (self.scalar(o) for o in _matrix_offset(call.arguments["tile"].type.shape, call.arguments["offset"]))
+        row, col = (self.scalar(o) for o in matrix_offset(call.arguments["tile"].type.shape, call.arguments["offset"]))
         self._instruction("textract", [result, owner, row, col], {}, (result,))
         return result
 
@@ -484,44 +483,6 @@ def kind_in(kind: ir.TileType, space: str) -> ir.TileType:
     return ir.TileType(kind.shape, kind.dtype, member, kind.view, None)
 
 
-def flat_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows (product of the leading axes) and columns of a tile of any rank."""
-    rows = 1
-    for extent in shape[:-1]:
-        rows *= extent
-    return rows, shape[-1] if shape else 1
-
-
-def flat_valid(shape: tuple[int, ...], valid: tuple[ir.Dim, ...], span: Any) -> tuple[ir.Dim, ir.Dim]:
-    """Valid rows and columns; leading axes must be full or one of them partial with the others 1 or full before it."""
-    lead = list(zip(shape[:-1], valid[:-1]))
-    rows: ir.Dim = 1
-    for position, (extent, good) in enumerate(lead):
-        if good != extent and any(v != 1 for _, v in lead[:position]):
-            raise CompileError(
-                f"valid shape {list(map(str, valid))} of a {list(shape)} tile is not a range of rows", span
-            )
-        rows = dims.mul(rows, good)
-    return rows, valid[-1] if valid else 1
-
-
-def _flat_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...], kind: ir.TileType) -> tuple[int, int] | None:
-    numbers = [ir.as_dim(o) for o in offset]
-    if not all(isinstance(n, int) for n in numbers):
-        return None
-    row = 0
-    for extent, number in zip(shape[:-1], numbers[:-1]):
-        row = row * extent + int(number)  # type: ignore[arg-type]
-    return row, int(numbers[-1])  # type: ignore[arg-type]
-
-
-def _matrix_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...]) -> tuple[ir.Dim, ir.Dim]:
-    row: ir.Dim = 0
-    for extent, number in zip(shape[:-1], offset[:-1]):
-        row = dims.add(dims.mul(row, extent), ir.as_dim(number))
-    return row, ir.as_dim(offset[-1])
-
-
 def _replaces(mnemonic: str, owner: Tile, result: Tile) -> bool:
     """Whether the instruction overwrites all of ``owner``, so that what was there before is dead."""
     row = INSTRUCTIONS.get(mnemonic)
@@ -529,42 +490,4 @@ def _replaces(mnemonic: str, owner: Tile, result: Tile) -> bool:
     return overwrites and owner.root is None and result.valid == owner.valid
 
 
-def emit_view(lowering: ScalarLowering, target: TensorRef, value: ir.Expr) -> None:
-    """A view of a tensor as one instruction on tensor registers."""
-    if isinstance(value, ir.Var):
-        lowering.emit("permute", target, lowering.tensor(value), 0, 0)
-        return
-    if not isinstance(value, ir.Call):
-        raise CompileError("this value is not a view of a tensor", lowering.span)
-    arguments = dict(value.arguments)
-    source = next(v for v in arguments.values() if isinstance(v, ir.Expr) and isinstance(v.type, ir.TensorType))
-    base = lowering.tensor(source)
-    kind = value.type
-    assert isinstance(kind, ir.TensorType)
-    if value.op == "tensor.slice":
-        shape, offset = arguments["shape"], arguments["offset"]
-        lead = len(source.type.shape) - len(shape)  # type: ignore[attr-defined]
-        full_shape = (*([1] * lead), *shape)
-        full_offset = offset if len(offset) == len(full_shape) else (*([0] * lead), *offset)
-        dropped = tuple(range(lead)) + tuple(int(d) + lead for d in arguments.get("drop_dims") or ())
-        lowering.emit(
-            "view", target, base, lowering.operand_list(full_offset), lowering.operand_list(full_shape), dropped
-        )
-    elif value.op == "tensor.transpose":
-        rank = len(kind.shape)
-        axes = [constant_int(arguments[n]) % rank for n in ("axis1", "axis2")]
-        lowering.emit("permute", target, base, *axes)
-    elif value.op == "tensor.reinterpret_view":
-        lowering.emit(
-            "reinterpret", target, base, lowering.operand_list(kind.shape), attributes={"dtype": kind.dtype.to_string()}
-        )
-    elif value.op == "tensor.view" and arguments.get("layout") is not None and arguments.get("shape") is None:
-        rank = len(kind.shape)
-        lowering.emit("permute", target, base, rank - 2, rank - 1)
-    elif value.op in ("tensor.reshape", "tensor.view"):
-        lowering.emit("reshape", target, base, lowering.operand_list(kind.shape))
-    else:
-        raise CompileError(f"{value.op} is not a view of a tensor", lowering.span)
-
-
-__all__ = ["KernelLowering", "kernel_params", "flat_shape", "emit_view", "Instruction", "VIEW_OPS"]
+__all__ = ["KernelLowering", "kernel_params"]

@@ -22,9 +22,11 @@ from pypto.ir.lowering.instructions import (
     WhileLoop,
     nested,
 )
-from pypto.ir.lowering.kernel import VIEW_OPS, emit_view, kernel_params
+from pypto.ir.lowering.kernel import kernel_params
+from pypto.ir.lowering.rebinding import rebound_params
 from pypto.ir.lowering.scalars import ScalarLowering, copy_array, identifier
 from pypto.ir.lowering.text import Text, name_lines, param_line
+from pypto.ir.lowering.views import VIEW_OPS, emit_view
 
 SCALAR, INPUT, OUTPUT, OUTPUT_EXISTING, INOUT, NO_DEP = range(6)
 PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -511,26 +513,3 @@ def _flat(body: list[Node]) -> Iterator[Node]:
         yield node
         for block in nested(node):
             yield from _flat(block)
-
-
-def rebound_params(function: ir.Function) -> set[str]:
-    """Tensor parameters whose name is bound to another tensor somewhere in the body."""
-    from pypto.ir.accesses import Accesses
-    from pypto.ir.walk import statements
-
-    names = {p.name for p in function.params if isinstance(p.type, ir.TensorType)}
-    accesses = Accesses().visit(function.body)
-    found: set[str] = set()
-    for stmt in statements(function.body):
-        if isinstance(stmt, ir.Assign) and stmt.target.name in names and accesses.root(stmt.value) != stmt.target.name:
-            found.add(stmt.target.name)
-        elif isinstance(stmt, ir.TupleAssign) and isinstance(stmt.value, ir.FunctionCall):
-            returns = stmt.value.attrs.get("returns", ())
-            for target, source in zip(stmt.targets, returns):
-                if (
-                    target.name in names
-                    and source is not None
-                    and accesses.root(stmt.value.args[source]) != target.name
-                ):
-                    found.add(target.name)
-    return found

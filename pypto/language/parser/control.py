@@ -11,9 +11,10 @@ from pypto.ir import nodes as ir
 from pypto.ir.dtype import BOOL, INDEX
 from pypto.ir.enums import ForKind, ParamDirection
 from pypto.ir.errors import Error, InvalidOperationError
+from pypto.language.parser.assignments import same_kind
 from pypto.language.parser.calls import attribute_chain
 from pypto.language.parser.expressions import _ABSENT
-from pypto.language.parser.statements import Statements, same_kind
+from pypto.language.parser.statements import Statements
 
 LOOPS = {
     "range": ForKind.Sequential,
