@@ -16,7 +16,7 @@ from pypto.runtime.chip_device import ChipDevice
 from pypto.runtime.operands import pack
 from pypto.runtime.prepared import PreparedProgram
 from pypto.runtime.rank_checks import effective
-from pypto.runtime.run_config import RunConfig
+from pypto.runtime.run_config import DUMP_MAX_LEVEL, RunConfig
 from pypto.runtime.text_signature import text_signature
 from pypto.sim.checks.selection import Checks
 
@@ -115,10 +115,15 @@ def build_call_config(
 
 
 def check_config(config: object) -> None:
-    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``ValueError`` for what the clock cannot be asked."""
+    """``TypeError`` unless ``config`` is a :class:`RunConfig`, ``ValueError`` for what no launch can do."""
     if not isinstance(config, RunConfig):
         raise TypeError(f"config must be a RunConfig, got {type(config).__name__} {config!r}")
     Checks.of(config.checks)
+    if not 0 <= config.enable_dump_args <= DUMP_MAX_LEVEL:
+        raise ValueError(
+            f"enable_dump_args must be 0 (off), 1 (marked tensors), 2 (all) or {DUMP_MAX_LEVEL} (all, but contents of "
+            f"marked tensors only), got {config.enable_dump_args}"
+        )
     if config.jitter_seed is not None:
         raise ValueError(
             f"jitter_seed={config.jitter_seed}: the clock has no random part, equal launches take equal times; "

@@ -15,6 +15,7 @@ from pypto.backend.platforms import find_platform
 from pypto.runtime import log_config
 from pypto.runtime.arguments import Slot
 from pypto.runtime.device_memory import Allocation
+from pypto.runtime.dispatch import check_config
 from pypto.runtime.distributed_arguments import HostArguments
 from pypto.runtime.distributed_crew import Crew, warm
 from pypto.runtime.distributed_dfx import clear_diagnostics
@@ -291,8 +292,8 @@ class DistributedWorker(StackedMemory):
     def _run_bound(
         self, program: HostProgram, bound: list[Any], config: RunConfig | None, found: Sequence[Finding] = ()
     ) -> None:
-        if config is not None and not isinstance(config, RunConfig):
-            raise TypeError(f"config must be a RunConfig, got {type(config).__name__}")
+        if config is not None:
+            check_config(config)
         if self._poisoned is not None:
             raise self._poisoned
         if self._crew.broken:

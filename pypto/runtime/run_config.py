@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RING_COUNT: Final = 4
 INT32_MAX: Final = 2**31 - 1
 SWIMLANE_MAX_LEVEL: Final = 4
+DUMP_MAX_LEVEL: Final = 3
 
 Checks = Literal["none", "cheap", "all"] | frozenset[str]
 ChecksMode = Literal["raise", "collect"]
@@ -226,6 +227,10 @@ class DfxOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "enable_chip_swimlane", swimlane_level(self.enable_chip_swimlane))
+        for name in ("enable_dump_args", "enable_pmu"):
+            value = getattr(self, name)
+            if not isinstance(value, int):
+                raise TypeError(f"{name} must be an int, got {type(value).__name__} {value!r}")
 
     def any(self) -> bool:
         """Whether one of them is on."""

@@ -22,6 +22,8 @@ def record(compiled: Any, args: Sequence[Any], *, values: bool = True) -> Record
     """
     from pypto.sim.chips import chip
 
+    if not isinstance(values, bool):
+        raise TypeError(f"values is True or False, got {type(values).__name__} {values!r}")
     bound = bound_arguments(compiled, args, "record")
     program = compiled.chip_callable.program
     if not values:

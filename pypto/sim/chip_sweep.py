@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,7 +28,8 @@ def sweep(recording: Recording, chips: Iterable[Chip], executor: Executor | Subm
     Columns: ``chip``, the figures that differ between the chips (dotted names of ``Chip.constants()``),
     ``device_wall_us``, ``effective_us``, ``roofline_us``, ``bound`` (largest class along the critical path) and
     ``critical.<class>`` in us. ``executor`` runs the points elsewhere: a process pool, or the client of a Dask cluster;
-    neither changes a number.
+    neither changes a number. A terminal shows how far it is. After an error, or the interrupt key, points that have not
+    begun are cancelled.
     """
     import pandas as pd
 
@@ -44,15 +46,46 @@ def sweep(recording: Recording, chips: Iterable[Chip], executor: Executor | Subm
         raise TypeError(f"executor has no submit(): a pool or a Dask client is expected, got {type(executor).__name__}")
     if not points:
         raise ValueError("sweep needs at least one chip, e.g. [chip('a2a3').replace(clusters=n) for n in (6, 12, 24)]")
-    if executor is None:
-        rows = [_point(recording, one) for one in points]
-    else:
-        # one closure for all points lets an executor ship the recording with each task and nothing else
-        futures = [executor.submit(partial(_point, recording), one) for one in points]
-        rows = [future.result() for future in futures]
+    answers = _here(recording, points) if executor is None else _elsewhere(recording, points, executor)
+    rows = list(_shown(answers, len(points)))
     changed = _differences(points)
     figures = [{name: values[i] for name, values in changed.items()} for i in range(len(points))]
     return pd.DataFrame([{**row, **figure} for row, figure in zip(rows, figures)])
+
+
+def _here(recording: Recording, points: list[Chip]) -> Iterator[dict[str, Any]]:
+    return (_point(recording, one) for one in points)
+
+
+def _elsewhere(recording: Recording, points: list[Chip], executor: Executor | Submits) -> Iterator[dict[str, Any]]:
+    """The answers in the order of ``points``, whenever they come."""
+    # one closure for all points lets an executor ship the recording with each task and nothing else
+    function, futures = partial(_point, recording), []
+    try:
+        for one in points:
+            futures.append(executor.submit(function, one))
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()  # no effect on those that are done
+
+
+def _shown(answers: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+    """``answers`` as they are; a terminal shows how many of ``total`` are there."""
+    first = next(answers)  # compiles the engine on first use, which shows a progress of its own
+    yield first
+    if not sys.stderr.isatty():
+        yield from answers
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("chips", total=total, completed=1)
+        for answer in answers:
+            progress.advance(bar)
+            yield answer
 
 
 def _point(recording: Recording, chip: Chip) -> dict[str, Any]:

@@ -106,8 +106,10 @@ class Recording:
         """When everything happened on ``chip`` (default: the one recorded on); caches are cold without a ``state``."""
         from pypto.sim.chips import Chip
         from pypto.sim.chips import chip as named
-        from pypto.sim.timing import time_recording
+        from pypto.sim.timing import DeviceState, time_recording
 
+        if state is not None and not isinstance(state, DeviceState):
+            raise TypeError(f"state is a DeviceState, which launches fill, or None for cold caches, got {state!r}")
         if chip is not None and not isinstance(chip, Chip):
             raise TypeError(f"a recording is timed on a description such as chip('a2a3'), got {chip!r}")
         return time_recording(self, chip if chip is not None else named(self.platform), state)

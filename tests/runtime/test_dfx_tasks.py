@@ -267,6 +267,9 @@ def test_the_group_of_counters(tmp_path, monkeypatch, capsys, asked, override, e
     assert list(rows[0])[6:-1] == list(COUNTERS["a2a3"][int(event)])
     told = capsys.readouterr().out
     assert all(name in told for name in counters_without_model("a2a3", int(event)))
+    wrong = override or str(asked)
+    said = f"event {wrong} names no group of counters, 2 is taken; groups: 1 ARITHMETIC, 2"
+    assert (said in told) == (wrong in ("99", "77"))
 
 
 def test_counters_of_the_other_chip(tmp_path):

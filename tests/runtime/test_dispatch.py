@@ -147,6 +147,14 @@ def test_a_configuration_of_another_kind_is_refused(add, tensors):
         add(*tensors, config={"platform": "a2a3"})
 
 
+@pytest.mark.parametrize("level", [-1, 4, 7])
+def test_an_argument_dump_of_no_level_is_refused_and_nothing_runs(add, tensors, level):
+    tensors[2].zero_()
+    with pytest.raises(ValueError, match=rf"enable_dump_args must be 0 \(off\), 1 .* 2 .* or 3 .* got {level}"):
+        add(*tensors, config=RunConfig(enable_dump_args=level))
+    assert not tensors[2].any()
+
+
 def test_arguments_and_options_for_callers_below(add, tensors):
     a, b, out = tensors
     with ChipWorker() as worker, ChipWorker(RunConfig(device_id=1)) as other:

@@ -42,6 +42,8 @@ def test_the_platform_decides_the_family(platform, family):
         ({"poison": "ones"}, ValueError, "poison"),
         ({"threads": 0}, ValueError, "threads"),
         ({"jitter_seed": -1}, ValueError, "jitter_seed"),
+        ({"enable_pmu": "2"}, TypeError, "enable_pmu must be an int, got str '2'"),
+        ({"enable_dump_args": 2.0}, TypeError, "enable_dump_args must be an int, got float 2.0"),
     ],
 )
 def test_refused_values_are_named(options, error, words):

@@ -55,9 +55,13 @@ def test_what_is_no_compiled_program_is_named(program):
         record(program, [X, X])
 
 
-def test_a_chip_is_a_description(compiled):
+def test_a_chip_is_a_description_and_so_is_a_state(compiled):
     with pytest.raises(TypeError, match="description such as.*got 'a5'"):
         record(compiled, [X, X]).time("a5")
+    with pytest.raises(TypeError, match="state is a DeviceState.*got 'warm'"):
+        record(compiled, [X, X]).time(state="warm")
+    with pytest.raises(TypeError, match="values is True or False, got str 'no'"):
+        record(compiled, [X, X], values="no")
 
 
 def outcome(path):

@@ -22,9 +22,9 @@ def write_diagnostics(launched: Launched, chip_callable: ChipCallable, config: R
     Files of earlier runs stay beside the new ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if config.enable_dump_args:
+    if config.enable_dump_args > 0:
         _dump_arguments(launched, chip_callable, config.enable_dump_args, folder)
-    if config.enable_pmu:
+    if config.enable_pmu > 0:
         _count(launched, chip_callable, config.enable_pmu, folder)
     if config.enable_scope_stats:
         from pypto.runtime.dfx.scope_stats import write_scope_stats
@@ -45,9 +45,12 @@ def _dump_arguments(launched: Launched, chip_callable: ChipCallable, level: int,
 
 
 def _count(launched: Launched, chip_callable: ChipCallable, asked: int, folder: Path) -> None:
-    from pypto.runtime.dfx.pmu import EVENTS, counters_without_model, event_type, write_pmu
+    from pypto.runtime.dfx.pmu import EVENTS, asked_number, counters_without_model, event_type, write_pmu
 
-    event = event_type(asked)
+    event, number = event_type(asked), asked_number(asked)
+    if event != number:
+        groups = ", ".join(f"{known} {name}" for known, name in EVENTS.items())
+        print(f"[dfx] event {number} names no group of counters, {event} is taken; groups: {groups}")
     print(f"[dfx] counters {EVENTS[event]}: {write_pmu(launched, chip_callable, event, folder)}")
     absent = counters_without_model(launched.known_chip.generation, event)
     if absent:

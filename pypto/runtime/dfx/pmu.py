@@ -216,10 +216,15 @@ _READINGS: Final[dict[str, Reading]] = {
 }
 
 
-def event_type(asked: int) -> int:
-    """The group of counters: the environment's, else ``asked``; a number that names no group becomes 2."""
+def asked_number(asked: int) -> int:
+    """The number of the group that is asked for: the environment's, else ``asked``."""
     text = os.environ.get(OVERRIDE, "").strip()
-    number = int(text) if text.lstrip("-").isdigit() else asked
+    return int(text) if text.lstrip("-").isdigit() else asked
+
+
+def event_type(asked: int) -> int:
+    """The group of counters that is asked for; a number that names no group becomes 2 (spec runtime 13.7)."""
+    number = asked_number(asked)
     return number if number in EVENTS else PIPE_UTILIZATION
 
 

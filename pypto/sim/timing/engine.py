@@ -196,6 +196,12 @@ def _moved_bytes(costs, own, trace, row, between_cores):
 
 
 @kernel
+def _one_run(nbytes, pitch):
+    """Do rows without gaps in memory have none in the tile either? Its rows begin at blocks of 32 bytes."""
+    return pitch == nbytes and nbytes & 31 == 0
+
+
+@kernel
 def _split_bytes(m, costs, own, trace, row):
     """Bytes of the lines that rows touch beyond their own, when they run across the borders of lines (hardware 3.2).
 
@@ -204,7 +210,7 @@ def _split_bytes(m, costs, own, trace, row):
     line = np.int64(1) << m[x.LINE_SHIFT]
     address, bursts = trace[row, TRACE_REPORT], trace[row, TRACE_REPORT + 1]
     nbytes, pitch = trace[row, TRACE_REPORT + 2], trace[row, TRACE_REPORT + 3]
-    if pitch == nbytes:
+    if _one_run(nbytes, pitch):
         nbytes, bursts = nbytes * bursts, 1
     total = 0
     if costs[own, c.EXTRA] > 0 and (address | nbytes | pitch) & (line - 1):
@@ -302,14 +308,15 @@ def _price(m, row, number, trace, costs, own, memo, cycle):
         m[row + x.SPLIT] = 0 if drains or between else _split_bytes(m, costs, own, trace, number)
         if not between:
             _place(m, row, trace, number)
-            _delay_odd_rows(m, row, costs, own, cycle)
+            _delay_odd_rows(m, row, trace[number, TRACE_REPORT + 1], costs, own, cycle)
 
 
 @kernel
-def _delay_odd_rows(m, row, costs, own, cycle):
+def _delay_odd_rows(m, row, rows, costs, own, cycle):
     """Rows that do not begin at a block of 32 bytes are put together from two (hardware 3.2)."""
-    if costs[own, c.ODD_ROW] > 0 and (m[row + x.ADDRESS] | m[row + x.PITCH]) & 31 and m[row + x.BURSTS] > 1:
-        work = np.int64(m[row + x.BURSTS] * costs[own, c.ODD_ROW] * cycle)
+    odd = (m[row + x.ADDRESS] | m[row + x.PITCH]) & 31
+    if costs[own, c.ODD_ROW] > 0 and odd and (m[row + x.BURSTS] > 1 or (rows > 1 and m[row + x.PITCH] & 31)):
+        work = np.int64(rows * costs[own, c.ODD_ROW] * cycle)
         m[row + x.WORK] = max(m[row + x.WORK], work)
 
 

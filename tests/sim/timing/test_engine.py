@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pypto.sim.chips import chip
 from pypto.sim.timing import DeviceState, time_recording
-from pypto.validation.writer import AIC, Kernel, Launch, one
+from pypto.validation.writer import AIC, AIV, Kernel, Launch, one
 
 A2A3 = chip("a2a3")
 CYCLE_NS = 1000 / 1800
@@ -45,6 +45,21 @@ def test_independent_loads_overlap_their_latency():
     for i in range(4):
         k.load(k.tile(64, 64), i * 16384)
     assert kernel_ns(k) == pytest.approx((450 + 4 * 16384 / 58 + 18) * CYCLE_NS, abs=4)
+
+
+@pytest.mark.parametrize(("core", "space"), [(AIV, "vec"), (AIC, "mat")])
+@pytest.mark.parametrize("generation", ["a2a3", "a5"])
+def test_rows_of_odd_length_are_slow_whether_their_tensor_ends_with_them_or_not(generation, core, space):
+    """Rows of a tile begin at blocks of 32 bytes, so odd rows are copied one by one, gaps in memory or not."""
+
+    def load_ns(nbytes, pitch):
+        k = Kernel(core=core)
+        for i in range(4):
+            k.load(k.tile(64, 256, "fp16", space), i << 16, rows=64, cols=nbytes // 2, pitch=pitch)
+        return kernel_ns(k, chip(generation))
+
+    whole, odd, window = load_ns(512, 512), load_ns(510, 510), load_ns(510, 512 * 7 - 2)
+    assert whole < odd <= window
 
 
 def test_isolated_and_back_to_back_matrix_multiplies():

@@ -1,7 +1,8 @@
 """Sweeps over chips: same numbers in this process, in a pool and on Dask."""
 
+import io
 import pkgutil
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pandas as pd
@@ -46,6 +47,43 @@ def test_a_dask_client_changes_nothing():
     distributed = pytest.importorskip("distributed")
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         pd.testing.assert_frame_equal(sweep(recording(), POINTS, client), sweep(recording(), POINTS))
+
+
+class Fails:
+    """An executor that begins nothing; the second point fails, or is interrupted."""
+
+    def __init__(self, error):
+        self.error, self.futures = error, []
+
+    def submit(self, function, point):
+        self.futures.append(future := Future())
+        if len(self.futures) == 1:
+            future.set_result(function(point))
+        if len(self.futures) == 2:
+            future.set_exception(self.error)
+        return future
+
+
+@pytest.mark.parametrize("error", [ValueError("no room"), KeyboardInterrupt()])
+def test_points_that_have_not_begun_are_cancelled_when_one_fails(error):
+    executor = Fails(error)
+    with pytest.raises(type(error)):
+        sweep(recording(), POINTS, executor)
+    assert [future.cancelled() for future in executor.futures] == [False, False, True, True]
+
+
+def test_a_terminal_shows_how_far_it_is_and_anything_else_sees_nothing(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown, plain = Terminal(), io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", shown)
+    table = sweep(recording(), POINTS)
+    monkeypatch.setattr("sys.stderr", plain)
+    pd.testing.assert_frame_equal(sweep(recording(), POINTS), table)
+    assert "chips" in shown.getvalue() and "100%" in shown.getvalue() and not plain.getvalue()
 
 
 def test_no_module_hides_a_public_name():
