@@ -16,11 +16,11 @@ from . import sharing
 from . import words as x
 from .compiled import entry, kernel
 from .cycles import cycles
-from .events import FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, REQUEST, pop, push
+from .events import DISPATCH, FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, REQUEST, pop, push
 from .orchestrator import orchestrate
 from .pipes import drained, end_remote, end_transfer, kind_of, path_of, port_of, settle, slowed
 from .queues import notice_finish
-from .schedulers import loop
+from .schedulers import dispatch, loop
 
 DONE, STUCK = 0, 1
 MEMO_WORDS = 6
@@ -155,6 +155,8 @@ def _handle(m, f, cache):
         _count_remote(m, f, who // c.PIPE_COUNT, -1, now)
     elif kind == LOOP:
         loop(m, who, now)
+    elif kind == DISPATCH:
+        dispatch(m, who, now)
     else:
         orchestrate(m, now)
 

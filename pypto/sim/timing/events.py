@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import words as x
 from .compiled import kernel
 
-REQUEST, FINISH, LOOP, ORCHESTRATE, REMOTE_OVER = 0, 1, 2, 3, 4
+REQUEST, FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, DISPATCH = range(6)
 
 
 @kernel

@@ -94,9 +94,18 @@ def wake(m, index, time, wait):
 
 @kernel
 def wake_all(m, time):
-    """A task is ready: the dispatch of a loop comes half a loop later on average."""
+    """A task is ready: the first of ``n`` idle threads gets to its dispatch the ``n + 1``-th part of a loop later.
+
+    That is the mean for threads whose places in their loops have nothing to do with one another.
+    """
+    idle = 0
     for index in range(m[x.THREADS]):
-        wake(m, index, time, m[thread_at(m, index) + x.PERIOD] // 2)
+        idle += m[thread_at(m, index) + x.IDLE]
+    place = 0
+    for index in range(m[x.THREADS]):
+        if m[thread_at(m, index) + x.IDLE]:
+            place += 1
+            wake(m, index, time, m[thread_at(m, index) + x.PERIOD] * place // (idle + 1))
 
 
 @kernel

@@ -1,13 +1,14 @@
 """A scheduler thread: the phases of its loop (distributed notes 6.5).
 
-A thread makes one event per loop in which something happens; its idle loops are skipped.
+A thread makes an event per loop in which something happens, two when it resolves something before it dispatches; its
+idle loops are skipped.
 """
 
 from __future__ import annotations
 
 from . import words as x
 from .compiled import kernel
-from .events import LOOP, push
+from .events import DISPATCH, LOOP, push
 from .pipes import NEVER, core_at
 from .placement import claim_all, idle_places, peer_is_idle, publish
 from .queues import (
@@ -177,8 +178,8 @@ def _idle(m, index, time):
 
 
 @kernel
-def loop(m, index, now):
-    """One loop of a scheduler thread that starts at ``now``; then the next one, or idling."""
+def _first_phases(m, index, now):
+    """Phases 1 to 4 of a loop that starts at ``now``; returns the time afterwards."""
     thread = thread_at(m, index)
     m[thread + x.LOOPS] += 1
     seen = m[thread + x.FINISHED_TAIL] - m[thread + x.FINISHED_HEAD]
@@ -196,6 +197,15 @@ def loop(m, index, now):
     time, dummies = _retire_dummies(m, time)
     if dummies:
         log(m, LOG_DUMMY, index, began, time, -1, dummies)
+    m[thread + x.LOOP_FROM] = now
+    m[thread + x.PROGRESS] = 1 if seen or dummies or drained else 0
+    return time
+
+
+@kernel
+def _last_phases(m, index, time):
+    """Phases 5 and 6 from ``time`` on; then the next loop, or idling."""
+    thread = thread_at(m, index)
     began, draining = time, m[x.DRAINING]
     time, dispatched = _dispatch(m, index, time)
     if dispatched:
@@ -204,8 +214,25 @@ def loop(m, index, now):
     time, staged = _stage(m, index, time)
     if staged:
         log(m, LOG_EARLY, index, began, time, -1, staged)
-    if seen or dummies or drained or dispatched or staged or m[x.DRAINING] != draining:
-        m[thread + x.BUSY_TIME] += time - now
+    if m[thread + x.PROGRESS] or dispatched or staged or m[x.DRAINING] != draining:
+        m[thread + x.BUSY_TIME] += time - m[thread + x.LOOP_FROM]
         push(m, time, LOOP, index)
     else:
         _idle(m, index, time)
+
+
+@kernel
+def loop(m, index, now):
+    """One loop of a scheduler thread that starts at ``now``, then the next one, or idling."""
+    time = _first_phases(m, index, now)
+    if m[thread_at(m, index) + x.PROGRESS]:
+        # what it resolves takes a while: until then the queues belong to the other threads
+        push(m, time, DISPATCH, index)
+    else:
+        _last_phases(m, index, time)
+
+
+@kernel
+def dispatch(m, index, now):
+    """The rest of a loop whose first phases have lasted until ``now``."""
+    _last_phases(m, index, now)

@@ -238,8 +238,8 @@ _PORTS = 6 * PIPE_COUNT
 RING: Final = _PORTS + 36  # [pipe, depth] rows by position in the queue of the pipe
 
 # a scheduler thread
-(IDLE, ANCHOR, PERIOD, FINISHED_HEAD, FINISHED_TAIL, LOOPS, BUSY_TIME) = range(7)
-THREAD_WORDS: Final = 8
+(IDLE, ANCHOR, PERIOD, FINISHED_HEAD, FINISHED_TAIL, LOOPS, BUSY_TIME, LOOP_FROM, PROGRESS) = range(9)
+THREAD_WORDS: Final = 10
 
 # an event of the queue
 EVENT_TIME, EVENT_ORDER, EVENT_KIND, EVENT_WHO = range(4)

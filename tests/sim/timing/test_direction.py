@@ -88,7 +88,8 @@ def test_no_instruction_gets_faster_by_a_dearer_figure(generation):
 
 @pytest.mark.parametrize("generation", ["a2a3", "a5"])
 def test_no_launch_gets_faster_by_a_dearer_figure(generation):
-    target = chip(generation)
+    # several scheduler threads compete for the next task of a chain: who is first decides whether its core is warm
+    target = chip(generation).replace(scheduler_threads=1)
     launches = alone()
     base = [time_recording(r, target).effective_ns for r in launches]
     wrong = set()
