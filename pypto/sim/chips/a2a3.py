@@ -25,53 +25,58 @@ from .description import (
 
 C = Constant
 
-_UB_OPS_SOURCE = "pto-isa A2A3 cost model (6.1); integer forms, abs, sort32: profiles (X1)"
+_TABLE = "pto-isa A2A3 cost model (6.1)"
+_LINE = "pto-isa, measured stand-alone line: 23 cycles beside the repeats (6.1)"
+_TILE = "pto-isa A2A3 formulas, head and tail together (6.4)"
+_PROFILE = "pto-isa profiles: 4 cycles beside the repeats (X1)"
+_AS_PROFILED = "as the integer forms with a profile (X1)"
+_DEFAULT = "pto-isa default head and slope, not fitted (6.1); tail so that start-up and drain are 20 (6.3)"
 # name: head, slope per repeat, tail
-_UB_OPS: dict[str, tuple[float, float, float, Confidence]] = {
+_UB_OPS: dict[str, tuple[float, float, float, str, Confidence]] = {
     # slopes of two-source operations are those without a bank clash; the clash is added from the addresses (6.2)
-    "add": (10, 1, 14, "F"),
-    "max": (10, 1, 13, "F"),
-    "mul": (10, 1, 15, "F"),
-    "div": (11, 4, 19, "F"),
-    "div_half": (11, 8, 19, "F"),
-    "logic": (8, 1, 12, "F"),
-    "adds": (12, 1, 13, "F"),
-    "muls": (11, 1, 15, "F"),
-    "maxs": (10, 1, 13, "F"),
-    "abs": (2, 1, 2, "M"),
-    "add_int": (2, 1, 2, "M"),
-    "max_int": (2, 1, 2, "M"),
-    "mul_int": (2, 1, 2, "M"),
-    "adds_int": (2, 1, 2, "M"),
-    "muls_int": (2, 1, 2, "M"),
-    "maxs_int": (2, 1, 2, "M"),
-    "relu": (10, 1, 13, "F"),
-    "lrelu": (11, 1, 15, "F"),
-    "exp": (13, 2, 17, "F"),
-    "ln": (13, 2, 20, "F"),
-    "sqrt": (14, 2, 25, "F"),
-    "rsqrt": (10, 1, 14, "F"),
-    "select": (13, 2, 14, "F"),
-    "compare": (14, 2, 22, "F"),
-    "copy": (11, 1, 13, "F"),
-    "brcb": (0, 1, 18, "F"),
-    "cadd": (14, 7, 30, "F"),
-    "cmax": (14, 7, 18, "F"),
-    "reduce_mask": (14, 14, 20, "F"),
-    "gather": (24, 2, 0, "F"),
-    "convert": (14, 2, 18, "F"),
-    "sort4": (20, 78, 0, "M"),
-    "sort32": (0, 1, 0, "M"),
-    "shift": (6, 2, 14, "G"),
-    "transpose": (6, 2, 14, "G"),
+    "add": (10, 1, 14, _TABLE, "F"),
+    "max": (10, 1, 13, _LINE, "F"),
+    "mul": (10, 1, 15, _TABLE, "F"),
+    "div": (11, 4, 19, _TABLE, "F"),
+    "div_half": (11, 8, 19, "pto-isa A2A3 formulas: 9/128 of a cycle per element with the duplicate (6.4)", "F"),
+    "logic": (8, 1, 12, _TABLE, "F"),
+    "adds": (12, 1, 13, _TILE, "F"),
+    "muls": (11, 1, 15, _TABLE, "F"),
+    "maxs": (10, 1, 13, _TABLE, "F"),
+    "abs": (2, 1, 2, _PROFILE, "M"),
+    "add_int": (2, 1, 2, _AS_PROFILED, "G"),
+    "max_int": (2, 1, 2, _AS_PROFILED, "G"),
+    "mul_int": (2, 1, 2, _AS_PROFILED, "G"),
+    "adds_int": (2, 1, 2, _PROFILE, "M"),
+    "muls_int": (2, 1, 2, _AS_PROFILED, "G"),
+    "maxs_int": (2, 1, 2, _PROFILE, "M"),
+    "relu": (10, 1, 13, _TABLE, "F"),
+    "lrelu": (11, 1, 15, _TABLE, "F"),
+    "exp": (13, 2, 17, _TILE, "F"),
+    "ln": (13, 2, 20, _TABLE, "F"),
+    "sqrt": (14, 2, 25, _TABLE, "F"),
+    "rsqrt": (10, 1, 14, _TABLE, "F"),
+    "select": (13, 2, 14, _TABLE, "F"),
+    "compare": (14, 2, 22, _TABLE, "F"),
+    "copy": (11, 1, 13, _TABLE, "F"),
+    "brcb": (0, 1, 18, "pto-isa A2A3 cost model (6.1); a repeat takes a cycle at least (6.2)", "F"),
+    "cadd": (14, 7, 30, _TILE, "F"),
+    "cmax": (14, 7, 18, _TILE, "F"),
+    "reduce_mask": (14, 14, 20, _TABLE, "F"),
+    "gather": (24, 2, 0, _TABLE, "F"),
+    "convert": (14, 2, 18, _TABLE, "F"),
+    "sort4": (20, 78, 0, _TABLE, "M"),
+    "sort32": (0, 1, 0, "pto-isa profile: 8 repeats in 8 cycles (X1)", "M"),
+    "shift": (6, 2, 14, _DEFAULT, "G"),
+    "transpose": (6, 2, 14, _DEFAULT, "G"),
 }
 
 
-def _op(head: float, slope: float, tail: float, confidence: Confidence) -> RepeatOp:
+def _op(head: float, slope: float, tail: float, source: str, confidence: Confidence) -> RepeatOp:
     return RepeatOp(
-        C(head, "cycles", _UB_OPS_SOURCE, confidence),
-        C(slope, "cycles/repeat", _UB_OPS_SOURCE, confidence),
-        C(tail, "cycles", _UB_OPS_SOURCE, confidence),
+        C(head, "cycles", source, confidence),
+        C(slope, "cycles/repeat", source, confidence),
+        C(tail, "cycles", source, confidence),
     )
 
 
@@ -209,6 +214,7 @@ VECTOR = RepeatVector(
     ragged=C(17, "cycles", "pto-isa A2A3 cost model (6.3)", "F"),
     chained=C(2, "cycles", "pto-isa A2A3 formulas: duplicate and divide, 45 cycles beyond the repeats (6.4)", "D"),
     lone_row=C(8, "cycles/repeat", "pto-isa profile, one row of 3072 in 390 cycles (X1)", "M"),
+    lone_head=C(6, "cycles", "pto-isa default head (6.1); rest of the 390 cycles (X1)", "F"),
     masked=C(13, "cycles", "pto-isa A2A3 formulas: row reductions of 32 and 64 columns (6.4)", "D"),
     fold=C(16, "cycles", "pto-isa A2A3 formulas: row reductions of 64 to 336 columns (6.4)", "D"),
     fold_hidden=C(7, "cycles", "pto-isa A2A3 formulas: column maxima and sums (6.4)", "D"),

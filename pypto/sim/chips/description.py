@@ -196,6 +196,7 @@ class RepeatVector:
     ragged: Constant  # second pass over masked row tails
     chained: Constant  # head of an instruction that follows another one of the same tile operation
     lone_row: Constant  # cycles per repeat to copy the only row of a column reduction
+    lone_head: Constant  # the same copy beside its repeats
     masked: Constant  # a reduction over part of a repeat
     fold: Constant  # each fold instruction of a row reduction
     fold_hidden: Constant  # part of head and tail of a column reduction's step that the next step overlaps

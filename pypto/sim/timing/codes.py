@@ -65,7 +65,8 @@ ROW: Final = 13
 MAX_REPEATS: Final = 14
 UNIT_FLAG: Final = 15  # bytes of the accumulator that the cube hands over while it still runs, 0: the whole tile
 ODD_ROW: Final = 16  # transfers: cycles per row that does not begin at a 32-byte block, at least
-COST_COLUMNS: Final = 17
+LONE: Final = 17  # column reductions: cycles of a lone row beside its repeats
+COST_COLUMNS: Final = 18
 
 # paths to global memory
 PATH_GM_UB: Final = 0

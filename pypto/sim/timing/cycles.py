@@ -43,7 +43,8 @@ def _repeat_elementwise(p, rows, cols):
 def _repeat_row_reduce(p, rows, cols):
     """a2a3: fold the row's repeats into one, then one whole-repeat reduction per row (6.4).
 
-    A masked tail is copied beside the fold and folded in, two instructions.
+    A masked tail is copied beside the fold and folded in, two instructions; from four repeats on the fold itself takes
+    one more, as the published cycles per row say.
     """
     per_repeat = int(p[c.ELEMENTS_PER_REPEAT])
     whole, tail = cols // per_repeat, cols % per_repeat
@@ -57,10 +58,16 @@ def _repeat_row_reduce(p, rows, cols):
 
 @kernel
 def _repeat_col_reduce(p, rows, cols):
-    """a2a3: a chain of one instruction per row, each waiting for the one before (6.4); a lone row is copied."""
+    """a2a3: a chain of one instruction per row, each waiting for the one before (6.4); a lone row is copied.
+
+    ``ISSUE``: cycles of one more instruction per row when its last repeat is masked and not its first.
+    """
+    per_repeat = int(p[c.ELEMENTS_PER_REPEAT])
+    repeats = _ceil(cols, per_repeat)
     if rows == 1:
-        return 6 + p[c.ROW] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
-    return p[c.EXTRA] + rows * (p[c.OVERHEAD] + p[c.SLOPE] * _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT])))
+        return p[c.LONE] + p[c.ROW] * repeats
+    tail = p[c.ISSUE] if cols > per_repeat and cols % per_repeat else 0.0
+    return p[c.EXTRA] + rows * (p[c.OVERHEAD] + tail + p[c.SLOPE] * repeats)
 
 
 @kernel
@@ -72,9 +79,12 @@ def _repeat_row_expand(p, rows, cols):
 
 @kernel
 def _repeat_row_expand_op(p, rows, cols):
-    """a2a3: broadcast the column into blocks, then one instruction per column of repeats (or per row, if fewer)."""
+    """a2a3: broadcast the column into blocks, then one instruction per column of repeats (or per row, if fewer).
+
+    A repeat of the broadcast fills eight blocks, one per row, in ``ISSUE`` cycles.
+    """
     columns = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
-    broadcast = p[c.EXTRA] + _ceil(rows, 8)
+    broadcast = p[c.EXTRA] + p[c.ISSUE] * _ceil(rows, 8)
     most = int(p[c.MAX_REPEATS])
     instructions = min(columns * _ceil(rows, most), rows * _ceil(columns, most))
     return broadcast + instructions * p[c.OVERHEAD] + rows * columns * p[c.SLOPE]

@@ -67,7 +67,9 @@ def _request(m, f, cache, core, pipe, now):
     # what a split line costs, it costs where the row comes from
     whole = max(m[row + x.BYTES], 1)
     split = m[row + x.SPLIT] * min(missed, whole) / whole
-    from_hbm = evicted * f[x.EVICTION_WEIGHT] + missed + split
+    # lines that nobody had brought in count once: they are missed already
+    missing = max(missed, whole + split) if missed > whole else missed + split
+    from_hbm = evicted * f[x.EVICTION_WEIGHT] + missing
     from_l2 = max(m[row + x.BYTES] - missed, 0) + m[row + x.SPLIT] - split
     m[row + x.ALLOCATED] = cache[l2.ALLOCATED] << m[x.LINE_SHIFT]
     if writes:
