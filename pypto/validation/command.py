@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .families import Part, begin_ranks, parts
-from .report import markdown, picture
+from .report import markdown, percent, picture, precisions
 from .rows import Pair, Row, signs, summaries
 
 
@@ -17,12 +17,14 @@ def print_summary(rows: Sequence[Row], pairs: Sequence[Pair]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("family", "use", "rows", "not re-created", "mean error")
+    table = Table("family", "use", "rows", "not re-created", "mean error", "without doubted rows")
     for one in summaries(rows):
-        mean = "" if one.mean_error is None else f"{one.mean_error:.1%}"
-        table.add_row(one.family, one.use, str(one.rows), str(one.missing), mean)
+        means = percent(one.mean_error), percent(one.mean_error_undoubted)
+        table.add_row(one.family, one.use, str(one.rows), str(one.missing), *means)
     console = Console()
     console.print(table)
+    for line in precisions(rows):
+        console.print(line)
     right, wrong, missing = signs(pairs)
     console.print(f"changes with the right sign: {right} of {right + wrong}; {missing} not re-created")
 

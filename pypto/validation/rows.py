@@ -12,7 +12,8 @@ Use = Literal["fitted", "untouched"]
 @dataclass(frozen=True)
 class Row:
     """``use``: whether a constant of the model was chosen with this row in view. ``simulated`` is ``None`` when the row
-    cannot be re-created; ``reason`` then says why."""
+    cannot be re-created; ``reason`` then says why. ``doubt``: why the published figure cannot be the time of the work
+    it names; the row is simulated and counts all the same."""
 
     family: str
     case: str
@@ -21,6 +22,7 @@ class Row:
     simulated: float | None = None
     use: Use = "untouched"
     reason: str = ""
+    doubt: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -58,13 +60,16 @@ class Pair:
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean absolute error of one family's fitted or untouched rows."""
+    """Mean absolute error of one family's fitted or untouched rows, and without those whose figure is in doubt.
+
+    ``mean_error_undoubted`` is ``None`` when no figure is in doubt."""
 
     family: str
     use: str
     rows: int
     missing: int
     mean_error: float | None
+    mean_error_undoubted: float | None = None
 
 
 def summaries(rows: Iterable[Row]) -> list[Summary]:
@@ -75,9 +80,14 @@ def summaries(rows: Iterable[Row]) -> list[Summary]:
     found = []
     for (family, use), members in groups.items():
         errors = [row.error for row in members if row.error is not None]
-        mean = sum(errors) / len(errors) if errors else None
-        found.append(Summary(family, use, len(errors), len(members) - len(errors), mean))
+        undoubted = [row.error for row in members if row.error is not None and not row.doubt]
+        other = _mean(undoubted) if len(undoubted) < len(errors) else None
+        found.append(Summary(family, use, len(errors), len(members) - len(errors), _mean(errors), other))
     return found
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def signs(pairs: Iterable[Pair]) -> tuple[int, int, int]:

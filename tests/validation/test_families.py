@@ -69,3 +69,11 @@ def test_the_page_names_every_row_and_every_change():
     page = markdown(few, [Pair("G1", "a -> b", 2, 1, 4, 3), Pair("G1", "c -> d", 2, 1, reason="unknown")])
     assert "| one | us | 10 | 11 | 1.100 | untouched |" in page and "| too far |" in page
     assert "1 of 1 come out with the right sign, 1 are not re-created" in page
+
+
+def test_the_page_counts_a_doubted_row_and_says_what_the_mean_is_without_it():
+    rows = [Row("X1", "a", "cycles", 10.0, 11.0), Row("X1", "b", "cycles", 5.0, 50.0, doubt="too few cycles")]
+    page = markdown(rows, [])
+    assert "| X1 | untouched | 2 | 0 | 455.0% | 10.0% |" in page
+    assert "| b | cycles | 5 | 50 | 10.000 | untouched; doubted: too few cycles |" in page
+    assert "X1: mean precision 45.0% over all 2 rows, 90.0% without the 1 doubted ones (asked for 90%" in page

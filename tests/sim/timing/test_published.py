@@ -21,6 +21,7 @@ def rows_of(family, use=None):
 def test_single_operations_and_no_worse_on_the_half_that_is_left_out(family, least):
     assert precision(rows_of(family)) >= least
     assert precision(rows_of(family, "untouched")) >= precision(rows_of(family, "fitted")) - 0.05
+    assert precision_of_all(rows_of(family, "untouched")) >= precision_of_all(rows_of(family, "fitted")) - 0.05
 
 
 def test_every_second_row_of_a_table_is_left_out():
@@ -29,10 +30,18 @@ def test_every_second_row_of_a_table_is_left_out():
         assert uses == [("fitted", "untouched")[i % 2] for i in range(len(uses))]
 
 
-def test_few_rows_have_no_re_creation():
-    assert len([row for row in rows_of("X1") if row.simulated is None]) <= 5
-    assert all(row.simulated is not None for row in rows_of("X3"))
-    assert precision_of_all(rows_of("X1")) >= 0.83, "rows without one count nothing"
+def test_every_row_is_re_created_and_counts():
+    assert all(row.simulated is not None for row in ROWS)
+    assert precision_of_all(rows_of("X1")) >= 0.835
+    assert not [row for row in ROWS if row.doubt and row.family != "X1"]
+
+
+def test_a_figure_is_in_doubt_only_when_a_published_limit_forbids_it():
+    """More bytes a cycle than any path is said to carry, more repeats than cycles: four of the fifty."""
+    doubted = {row.case.split(" T=")[0]: row for row in rows_of("X1") if row.doubt}
+    assert sorted(row.published for row in rows_of("X1") if row.doubt) == [5, 5, 2497, 2624]
+    assert set(doubted) == {"TLOAD", "TROWMIN"}
+    assert "bytes" in doubted["TLOAD"].doubt and "repeats" in doubted["TROWMIN"].doubt
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
@@ -40,10 +49,6 @@ def test_the_half_that_is_left_out_asks_for_about_the_same_constants(group):
     fitted, untouched = best_factor(group, "fitted"), best_factor(group, "untouched")
     assert abs(fitted - untouched) <= 0.5
     assert abs(fitted - 1) <= 0.3, "the fitted half is content with the constants in use"
-
-
-def test_a_row_without_a_re_creation_says_why():
-    assert all(row.reason for row in ROWS if row.simulated is None)
 
 
 def test_bank_clashes_follow_from_addresses():
