@@ -38,9 +38,9 @@ GROUPS = (
     Group("whole-repeat reduction", "X1", ("vector.ops.cadd.slope", "vector.ops.cmax.slope"), ("TROWMAX", "TROWSUM")),
     Group("lone row", "X1", ("vector.lone_row",), ("TCOLMAX", "TCOLSUM")),
     Group("start and end", "X3", ("vector.startup", "vector.drain"), ()),
-    Group("clash in a run", "X3", ("vector.bank_clash",), ("TADD", "TSUB", "TMUL")),
-    Group("clash by rows", "X3", ("vector.bank_clash_rows",), ("TADD", "TSUB", "TMUL")),
-    Group("restart of a row", "X3", ("vector.loop_gap",), ()),
+    Group("accesses to UB", "X3", ("vector.accesses",), ("TADD", "TSUB", "TMUL")),
+    Group("restart of a row", "X3", ("vector.restart",), ()),
+    Group("bytes to 32 bits", "X3", ("vector.widening_loop",), ("TCVT",)),
     Group("long operations", "X3", ("vector.ops.exp.interval", "vector.ops.sqrt.interval", "vector.ops.div.interval"),
           ("TEXP", "TSQRT", "TDIVS", "TRECIP")),
 )  # fmt: skip

@@ -101,10 +101,10 @@ COUNTERS: Final[dict[str, dict[int, tuple[str, ...]]]] = {
 }  # fmt: skip
 
 
-# constants that make vector instructions longer because of bank groups, and because of banks
-_CLASHES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "a2a3": (("vector.clash",), ("vector.write_clash",)),
-    "a5": (("vector.bank_clash", "vector.bank_clash_rows"), ()),
+# figures of chips whose vector instructions never wait for bank groups, and never for banks
+_NO_CLASHES: Final[dict[str, tuple[dict[str, float], dict[str, float]]]] = {
+    "a2a3": ({"vector.clash": 0.0}, {"vector.write_clash": 0.0}),
+    "a5": ({"vector.accesses": 64.0}, {}),
 }
 
 Reading = Callable[[Work], int]
@@ -293,17 +293,17 @@ def _stalls(launched: Launched) -> tuple[Ints, Ints]:
     """Cycles per trace row lost to bank groups and to banks: what it takes longer than on a chip without them."""
     from pypto.sim.timing import words as x
 
-    def without(*names: str) -> Ints:
-        return play_again(launched, changed=dict.fromkeys(names, 0.0)).rows[:, x.WORK].copy()
+    def on_a_chip_with(figures: dict[str, float]) -> Ints:
+        return play_again(launched, changed=figures).rows[:, x.WORK].copy()
 
     full = play_again(launched).rows
     computed = (full[:, x.WHAT] >> x.PIPE_SHIFT & x.BYTE) == PIPES["V"]
     work, cycle_ps = full[:, x.WORK].copy(), 1e6 / launched.known_chip.clock_mhz
-    groups, banks = _CLASHES[launched.known_chip.generation]
+    groups, banks = _NO_CLASHES[launched.known_chip.generation]
 
-    def lost(names: tuple[str, ...]) -> Ints:
-        if not names:
+    def lost(figures: dict[str, float]) -> Ints:
+        if not figures:
             return np.zeros(len(work), np.int64)
-        return np.where(computed, np.rint((work - without(*names)) / cycle_ps), 0).astype(np.int64)
+        return np.where(computed, np.rint((work - on_a_chip_with(figures)) / cycle_ps), 0).astype(np.int64)
 
     return lost(groups), lost(banks)

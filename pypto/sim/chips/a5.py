@@ -28,72 +28,35 @@ from .description import (
 C = Constant
 
 _VF = "pto-isa A5 vector-function simulator (7.1)"
-# name: latency fp32, latency 16-bit, same-op interval fp32, interval 16-bit, result forwarded after, issue ports
-_REGISTER_OPS: dict[str, tuple[float, float, float, float, float, float]] = {
-    "add": (7, 7, 1, 1, 3, 2),
-    "mul": (8, 8, 1, 1, 4, 2),
-    "max": (6, 6, 1, 1, 2, 2),
-    "abs": (5, 5, 1, 1, 2, 2),
-    "logic": (6, 6, 1, 1, 2, 2),
-    "compare": (6, 6, 1, 1, 4, 2),
-    "select": (6, 6, 1, 1, 2, 2),
-    "duplicate": (6, 6, 1, 1, 8, 1),
-    "exp": (16, 21, 4, 8, 13, 2),
-    "div": (17, 22, 4, 8, 14, 2),
-    "ln": (18, 23, 4, 8, 15, 2),
-    "sqrt": (17, 22, 4, 8, 14, 2),
-    "row_max": (16, 17, 1, 2, 13, 1),
-    "row_sum": (22, 24, 1, 1, 20, 1),
-    "convert": (7, 7, 1, 1, 3, 2),
-    "convert_int": (8, 8, 2, 2, 4, 2),
-    "pack": (6, 6, 1, 1, 2, 1),
-}
-
-_PROFILES = "pto-isa A5 conversion profiles (7.2, X3)"
-# name: latency, interval in one run, interval in a loop over rows, elements per step
-_CONVERSIONS: dict[str, tuple[float, float, float, float]] = {
-    "convert_32_16": (5, 2.6, 2.3, 128),
-    "convert_16_8": (5, 1.33, 1.0, 128),
-    "convert_to_bytes": (19, 24.6, 87.6, 128),
-    "convert_to_nibbles": (19, 12.4, 87.7, 128),
-    "convert_from_bytes": (26, 3.9, 5.0, 64),
-    "convert_from_nibbles": (29, 1.0, 3.4, 256),
-    "precise_div": (353, 346.0, 346.5, 64),
-    "precise_div_half": (162, 168.1, 168.7, 128),
+# name: latency fp32, latency 16-bit, same-op interval fp32, 16-bit, result forwarded after fp32, 16-bit, issue ports
+_REGISTER_OPS: dict[str, tuple[float, float, float, float, float, float, float]] = {
+    "add": (7, 7, 1, 1, 3, 3, 2),
+    "mul": (8, 8, 1, 1, 4, 4, 2),
+    "max": (6, 6, 1, 1, 2, 2, 2),
+    "abs": (5, 5, 1, 1, 2, 2, 2),
+    "logic": (6, 6, 1, 1, 2, 2, 2),
+    "compare": (6, 6, 1, 1, 4, 4, 2),
+    "select": (6, 6, 1, 1, 2, 2, 2),
+    "duplicate": (6, 6, 1, 1, 8, 8, 1),
+    "exp": (16, 21, 4, 8, 13, 18, 2),
+    "div": (17, 22, 4, 8, 14, 19, 2),
+    "ln": (18, 23, 4, 8, 15, 20, 2),
+    "sqrt": (17, 22, 4, 8, 14, 19, 2),
+    "row_max": (16, 17, 1, 2, 13, 14, 1),
+    "row_sum": (22, 24, 1, 1, 20, 21, 1),
+    "convert": (7, 7, 1, 1, 3, 3, 2),
+    "convert_int": (8, 8, 2, 2, 4, 4, 2),
+    "pack": (6, 6, 1, 1, 2, 2, 1),
 }
 
 
-def _register_op(row: tuple[float, float, float, float, float, float]) -> RegisterOp:
-    latency, half, interval, interval_half, forward, ports = row
-    return RegisterOp(
-        C(latency, "cycles", _VF, "F"),
-        C(half, "cycles", _VF, "F"),
-        C(interval, "cycles", _VF, "F"),
-        C(interval_half, "cycles", _VF, "F"),
-        C(forward, "cycles", _VF, "F"),
-        C(ports, "ports", _VF, "F"),
-        C(interval, "cycles", _VF, "F"),
-        C(interval_half, "cycles", _VF, "F"),
-        C(0, "elements", _VF, "F"),
-    )
+def _register_op(row: tuple[float, ...], source: str = _VF) -> RegisterOp:
+    units = ("cycles",) * 6 + ("ports",)
+    return RegisterOp(*(C(value, unit, source, "F") for value, unit in zip(row, units)))
 
 
-def _conversion(row: tuple[float, float, float, float]) -> RegisterOp:
-    latency, run, rows, lanes = row
-    same = C(latency, "cycles", _PROFILES, "F")
-    interval = C(run, "cycles", _PROFILES, "F")
-    by_row = C(rows, "cycles", _PROFILES, "F")
-    return RegisterOp(
-        same,
-        same,
-        interval,
-        interval,
-        C(3, "cycles", _VF, "F"),
-        C(1, "ports", _PROFILES, "F"),
-        by_row,
-        by_row,
-        C(lanes, "elements", _PROFILES, "F"),
-    )
+# an iterative division of which nothing overlaps
+_PRECISE_DIV = (345.2, 168.1, 345.2, 168.1, 345.2, 168.1, 1)
 
 
 def _space(capacity: int, alignment: int) -> Space:
@@ -214,23 +177,24 @@ VECTOR = RegisterVector(
     register_bytes=C(256, "bytes", "all sources (2.3)", "V"),
     startup=C(23, "cycles", _VF, "F"),
     drain=C(12, "cycles", _VF, "F"),
+    load=C(9, "cycles", _VF, "F"),
     load_forward=C(6, "cycles", _VF, "F"),
     store=C(9, "cycles", _VF, "F"),
-    load_ports=C(2, "ports", _VF, "F"),
-    store_ports=C(1, "ports", _VF, "F"),
-    loop_gap=C(5, "cycles", "pto-isa A5 formulas: 1.1 cycles per register and 4.5 per row (7.2)", "D"),
-    overlap=C(2, "cycles", "pto-isa A5 formulas: 48 cycles beside the latency of the operation (7.2)", "D"),
+    barrier=C(20, "cycles", _VF, "F"),
+    predicate=C(2, "cycles", "pto-isa A5 formula model, fallback per instruction (7.2)", "F"),
+    loop_start=C(2, "cycles", _VF, "F"),
+    overlap=C(1, "cycles", "even rows of X3", "D"),
     dispatch=C(5, "instructions/cycle", _VF, "F"),
-    bank_clash=C(0.25, "cycles", "two loads and a store per register cost 1.25 cycles, not 1 (7.2, 7.4)", "D"),
-    bank_clash_rows=C(1.1, "cycles", "pto-isa A5 formulas: 40.4 cycles per row of 20 registers (7.2)", "D"),
-    mask_unpack=C(7, "cycles", "pto-isa A5 formulas: 62.7 cycles for a pair of 32 bits, 54.6 for one of 16 (7.2)", "D"),
-    mask_interval=C(3.9, "cycles", "pto-isa A5 formulas: 2 x 1.934 for even, 3.914 for odd counts (7.2)", "F"),
+    accesses=C(2, "accesses/cycle", "asc-devkit bank samples (2.2)", "V"),
+    restart=C(6, "cycles", "even rows of X3; the gap of nested loops, 7, counts both ends (7.1)", "D"),
+    widening_loop=C(5, "cycles", "even rows of X3", "D"),
+    narrow_lanes=C(128, "elements", "pto-isa A5 formula model (7.2)", "F"),
     gather=C(33, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
     scatter=C(30, "cycles", "PyPTO A5 roofline notes (7.3)", "M"),
     ops=OpTable(
         (
             *((name, _register_op(row)) for name, row in _REGISTER_OPS.items()),
-            *((name, _conversion(row)) for name, row in _CONVERSIONS.items()),
+            ("precise_div", _register_op(_PRECISE_DIV, "pto-isa A5 formula model (7.2)")),
         )
     ),
 )

@@ -159,10 +159,8 @@ class RegisterOp:
     interval: Constant
     interval_half: Constant
     forward: Constant
+    forward_half: Constant
     ports: Constant
-    rows: Constant  # interval in a loop over rows of several registers
-    rows_half: Constant
-    lanes: Constant  # elements per step, 0: as many as the widest operand leaves room for
 
 
 @dataclass(frozen=True)
@@ -215,17 +213,18 @@ class RegisterVector:
     register_bytes: Constant
     startup: Constant
     drain: Constant
-    load_forward: Constant
+    load: Constant
+    load_forward: Constant  # a load whose result goes straight to arithmetic
     store: Constant
-    load_ports: Constant
-    store_ports: Constant
+    barrier: Constant  # from a store to UB to a load of the same bytes
+    predicate: Constant  # an instruction on masks
+    loop_start: Constant  # from one loop to the dispatch of the next
     overlap: Constant  # stages counted twice when the parts are added up
     dispatch: Constant  # instructions per cycle
-    loop_gap: Constant  # least time of a row beyond a cycle per register
-    bank_clash: Constant  # two loads and a store in one run
-    bank_clash_rows: Constant  # the same in a loop over rows
-    mask_unpack: Constant  # 32-bit select: cycles until the mask of a register is unpacked
-    mask_interval: Constant  # 32-bit select: cycles from one pair of registers to the next
+    accesses: Constant  # of UB per cycle and bank group: two reads, or a read and a write
+    restart: Constant  # from the last step of a row to the first of the next
+    widening_loop: Constant  # bytes to 32 bits: cycles per register in a row of several
+    narrow_lanes: Constant  # to a quarter: elements per step of a loop over rows
     gather: Constant
     scatter: Constant
     ops: OpTable

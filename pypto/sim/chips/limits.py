@@ -10,7 +10,7 @@ _COUNTS: Final = frozenset({
     "clusters", "cores", "threads", "instructions", "bytes", "repeats", "groups", "tasks", "rings",
 })  # fmt: skip
 _RATES: Final = frozenset({
-    "MHz", "GB/s", "B/cycle", "elements/cycle", "MAC/cycle", "instructions/cycle", "ports",
+    "MHz", "GB/s", "B/cycle", "elements/cycle", "MAC/cycle", "instructions/cycle", "accesses/cycle", "ports",
 })  # fmt: skip
 _POWERS_OF_TWO: Final = frozenset({"l2_line_bytes", "alignment", "bank_groups"})
 _LEAST: Final = {"ring_window": 2, "l2_bytes": 0, "ring_heap": 0, "free_cores": 0}

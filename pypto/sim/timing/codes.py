@@ -41,6 +41,7 @@ REGISTER_COL_REDUCE: Final = 12
 REGISTER_GATHER: Final = 13
 REGISTER_SORT: Final = 14
 REGISTER_MASKED: Final = 15
+REGISTER_NARROW: Final = 16
 CUBE: Final = 20
 BYTES: Final = 21  # latency + bytes / rate
 ELEMENTS: Final = 22  # latency + elements / rate
@@ -66,7 +67,10 @@ MAX_REPEATS: Final = 14
 UNIT_FLAG: Final = 15  # bytes of the accumulator that the cube hands over while it still runs, 0: the whole tile
 ODD_ROW: Final = 16  # transfers: cycles per row that does not begin at a 32-byte block, at least
 LONE: Final = 17  # column reductions: cycles of a lone row beside its repeats
-COST_COLUMNS: Final = 18
+PORTS: Final = 18  # a5: issue ports that take an instruction each, before the first one is free again
+MEMORY: Final = 19  # a5: cycles of a vector function beside its accesses to UB
+LOOP: Final = 20  # a5: SLOPE in a row of several steps
+COST_COLUMNS: Final = 21
 
 # paths to global memory
 PATH_GM_UB: Final = 0

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from pypto.ir.dtype import INDEX, DataType
 from pypto.ir.instructions import INSTRUCTIONS
 from pypto.sim.chips import Chip
-from pypto.sim.chips.description import Constant, Path, RegisterVector, RepeatVector
+from pypto.sim.chips.description import Constant, Path, RepeatVector
 from pypto.sim.layout import SPACES
 from pypto.sim.recording import AIC, ProgramRecord
 
 from . import codes as c
 from .banks import sources_clash, write_clashes
 from .recipes import RECIPES, Recipe, conversion
+from .registers import register_costs
 
 CostTable = NDArray[np.float64]
 Row = NDArray[np.float64]
@@ -143,17 +144,16 @@ def _vector(p: Row, instruction: _Instruction, chip: Chip) -> None:
     elif isinstance(chip.vector, RepeatVector):
         _repeat(p, instruction, recipe, chip.vector)
     else:
-        _register(p, instruction, recipe, chip.vector)
+        bits, sorted_words = instruction.bits(), _sorted_per_repeat(instruction)
+        register_costs(p, recipe, bits, chip.vector, sorted_words)
 
 
 def _recipe(instruction: _Instruction) -> Recipe:
     if instruction.mnemonic == "tcvt":
         source, result = instruction.source_dtype(), instruction.dtype_out
-        repeat, register = conversion(source.get_bit(), result.get_bit(), source.is_float(), result.is_float())
-        return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()))
+        return conversion(source.get_bit(), result.get_bit(), source.is_float(), result.is_float())
     if instruction.mnemonic == "trecip" and instruction.attributes.get("high_precision"):
-        precise = "precise_div_half" if instruction.bits() == 16 else "precise_div"
-        return Recipe("elementwise", ("copy", "div"), (precise,))
+        return Recipe("elementwise", ("copy", "div"), ("precise_div",))
     return RECIPES.get(instruction.mnemonic, RECIPES["tmov"])
 
 
@@ -272,70 +272,6 @@ _REPEAT_SHAPES: Final = {
     "transpose": _repeat_blocks,
     "sort": _repeat_sort,
 }
-
-
-# a5
-
-
-def _register(p: Row, instruction: _Instruction, recipe: Recipe, unit: RegisterVector) -> None:
-    bits = instruction.bits()
-    p[c.ELEMENTS_PER_REPEAT] = unit.register_bytes.value * 8 // bits
-    if recipe.shape in ("gather", "elements"):
-        p[c.RULE] = c.REGISTER_GATHER
-        p[c.OVERHEAD] = _frame(unit)
-        p[c.SLOPE] = unit.scatter.value if recipe.shape == "elements" else unit.gather.value
-        return
-    if recipe.shape == "sort":
-        p[c.ELEMENTS_PER_REPEAT] = _sorted_per_repeat(instruction)
-    half = bits <= 16
-    ops = [unit.ops[name] for name in recipe.register]
-    if ops[0].lanes.value:
-        p[c.ELEMENTS_PER_REPEAT] = ops[0].lanes.value
-    loads = max(recipe.sources, 1 if recipe.shape != "elementwise" else recipe.sources)
-    p[c.OVERHEAD] = _frame(unit) + _chain_latency(ops, half)
-    p[c.SLOPE], p[c.ISSUE], p[c.ROW] = _intervals(ops, loads, half, unit)
-    p[c.EXTRA] = unit.loop_gap.value
-    p[c.RULE] = {
-        "row_reduce": c.REGISTER_ROW_REDUCE,
-        "col_reduce": c.REGISTER_COL_REDUCE,
-        "sort": c.REGISTER_SORT,
-    }.get(recipe.shape, c.REGISTER_ELEMENTWISE)
-    if recipe.register[-1] == "select" and bits == 32:
-        _unpack_masks(p, unit)
-
-
-def _unpack_masks(p: Row, unit: RegisterVector) -> None:
-    """A mask has a bit per lane; a load of it serves two registers of 32-bit lanes, which unpack a half each (7.2)."""
-    p[c.RULE] = c.REGISTER_MASKED
-    p[c.OVERHEAD] += unit.mask_unpack.value
-    p[c.SLOPE] = max(2 * p[c.SLOPE], unit.mask_interval.value)
-
-
-def _frame(unit: RegisterVector) -> float:
-    """Start, first load, last store and drain of a vector function."""
-    parts = (unit.startup, unit.load_forward, unit.store, unit.drain)
-    return sum(part.value for part in parts) - unit.overlap.value
-
-
-def _chain_latency(ops: list, half: bool) -> float:
-    forwarded = sum(op.forward.value for op in ops[:-1])
-    last = ops[-1].latency_half if half else ops[-1].latency
-    return forwarded + last.value
-
-
-def _intervals(ops: list, loads: int, half: bool, unit: RegisterVector) -> tuple[float, float, float]:
-    """Cycles from one register to the next: in one run, in the first of several rows, in the rows after it.
-
-    The busiest of the ports decides. Two loads and a store clash in their banks, more so when the stores of a row meet
-    the loads of the next.
-    """
-    memory = max(loads / unit.load_ports.value, 1 / unit.store_ports.value)
-    least = max(memory, (loads + 1 + len(ops)) / unit.dispatch.value)
-    run = max(least, sum((op.interval_half if half else op.interval).value / op.ports.value for op in ops))
-    rows = max(least, sum((op.rows_half if half else op.rows).value / op.ports.value for op in ops))
-    if loads < 2:
-        return run, rows, rows
-    return max(run, 1 + unit.bank_clash.value), rows, max(rows, 1 + unit.bank_clash_rows.value)
 
 
 # movement, cube, cross-core
@@ -466,7 +402,7 @@ def _barrier(p: Row, instruction: _Instruction, chip: Chip) -> None:
         return
     vector = isinstance(chip.vector, RepeatVector) and instruction.pipe == c.V
     p[c.KIND] = c.COMPUTE if instruction.pipe < c.PIPE_COUNT and instruction.pipe != c.S else c.STALL
-    p[c.OVERHEAD] = chip.vector.barrier.value if vector else chip.sync.flag.value  # type: ignore[union-attr]
+    p[c.OVERHEAD] = chip.vector.barrier.value if vector else chip.sync.flag.value
 
 
 def _prefetch(p: Row, instruction: _Instruction, chip: Chip) -> None:

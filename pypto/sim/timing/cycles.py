@@ -102,48 +102,63 @@ def _repeat_gather(p, rows, cols):
 
 
 @kernel
-def _register_elementwise(p, rows, cols):
-    """a5: a vector function over registers; rows that are not contiguous restart the inner loop (7.1, 7.2).
+def _issue_of_last(p, steps, interval):
+    """a5: when the last of ``steps`` is issued that are all there from the start; every port takes one, in order."""
+    ports = max(int(p[c.PORTS]), 1)
+    return (steps - 1) // ports * interval + (steps - 1) % ports
 
-    ``OVERHEAD``: fill and drain of the pipeline around the first register; ``SLOPE``: cycles between registers of one
-    run; ``ISSUE``: the same in the first row of several, ``ROW``: in the others, which take ``EXTRA`` cycles beyond the
-    dispatch of their registers, one a cycle, at least.
+
+@kernel
+def _register_row(p, steps):
+    """a5: from the dispatch of a row to that of the next. A row of one step is no loop of its own (7.1)."""
+    return p[c.ISSUE] if steps == 1 else (steps - 1) * p[c.ISSUE] + max(p[c.ISSUE], p[c.ROW])
+
+
+@kernel
+def _register_elementwise(p, rows, cols):
+    """a5: a vector function over registers (7.1): what the last step waits for, or its accesses to UB (2.2).
+
+    ``OVERHEAD``: start, load, latency, store and drain; ``ISSUE``: dispatch of a step; ``ROW``: from the last step of a
+    row to the first of the next; ``SLOPE`` and ``LOOP``: interval of a port; ``EXTRA``: cycles of a step in UB.
     """
-    per_register = int(p[c.ELEMENTS_PER_REPEAT])
-    registers = _ceil(cols, per_register)
     if _flat(p, rows, cols):
-        return p[c.OVERHEAD] + p[c.SLOPE] * (_ceil(rows * cols, per_register) - 1)
-    if registers == 1:
-        return p[c.OVERHEAD] + p[c.SLOPE] * (rows - 1)
-    per_row = max(registers * p[c.ROW], registers + p[c.EXTRA])
-    return p[c.OVERHEAD] + (registers - 1) * p[c.ISSUE] + (rows - 1) * per_row
+        rows, cols = 1, rows * cols
+    steps = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
+    interval = p[c.SLOPE] if steps == 1 else p[c.LOOP]
+    within = max((steps - 1) * p[c.ISSUE], _issue_of_last(p, steps, interval))
+    last = max((rows - 1) * _register_row(p, steps) + within, _issue_of_last(p, rows * steps, interval))
+    return max(p[c.OVERHEAD] + last, p[c.MEMORY] + rows * steps * p[c.EXTRA])
 
 
 @kernel
 def _register_masked(p, rows, cols):
-    """a5: registers in pairs that share a load of their mask, one by one when their number is odd.
-
-    The mask of a row that does not continue the one before starts anew: every row is a vector function by itself.
-    """
+    """a5: registers in pairs that share a load of their mask, then the odd one; no loop overlaps the one before."""
     if _flat(p, rows, cols):
         rows, cols = 1, rows * cols
     registers = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
-    steps = registers // 2 if registers % 2 == 0 else registers
-    return rows * (p[c.OVERHEAD] + (steps - 1) * p[c.SLOPE])
+    loops = rows * (min(registers // 2, 1) + registers % 2)
+    return p[c.OVERHEAD] + loops * p[c.ROW] + (rows * registers - loops) * p[c.SLOPE] + (loops - 1) * p[c.EXTRA]
 
 
 @kernel
-def _register_row_reduce(p, rows, cols):
-    """a5: loads and folds of a row overlap the reduction of the row before."""
-    registers = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
-    return p[c.OVERHEAD] + (rows - 1) * max(p[c.EXTRA], registers * p[c.SLOPE])
+def _register_narrow(p, rows, cols):
+    """a5: cast to a quarter of the width; a loop over rows of several steps makes trips through UB."""
+    if _flat(p, rows, cols):
+        return p[c.OVERHEAD] + (_ceil(rows * cols, int(p[c.ELEMENTS_PER_REPEAT])) - 1) * p[c.SLOPE]
+    steps = _ceil(cols, int(p[c.EXTRA]))
+    if steps == 1:
+        return p[c.OVERHEAD] + (rows - 1) * p[c.SLOPE]
+    return p[c.ISSUE] + rows * (2 * steps + 1) * p[c.ROW]
 
 
 @kernel
-def _register_col_reduce(p, rows, cols):
-    """a5: accumulators stay in registers, the rows of one accumulator form a chain."""
+def _register_reduce(p, rows, cols):
+    """a5: loads and folds of a row overlap the reduction of the row before; accumulators stay in registers.
+
+    ``LOOP``: until the accumulator of the row before is there; rows that reduce to themselves wait for none.
+    """
     registers = _ceil(cols, int(p[c.ELEMENTS_PER_REPEAT]))
-    return p[c.OVERHEAD] + rows * max(p[c.EXTRA], registers * p[c.SLOPE])
+    return p[c.OVERHEAD] + (rows - 1) * max(_register_row(p, registers), registers * p[c.SLOPE], p[c.LOOP])
 
 
 @kernel
@@ -223,8 +238,8 @@ def cycles(p, rows, cols, second, third, fourth):
         return rows * cols * p[c.SLOPE]
     if rule == c.REGISTER_MASKED:
         return _register_masked(p, rows, cols)
-    if rule == c.REGISTER_ROW_REDUCE:
-        return _register_row_reduce(p, rows, cols)
-    if rule == c.REGISTER_COL_REDUCE:
-        return _register_col_reduce(p, rows, cols)
+    if rule == c.REGISTER_NARROW:
+        return _register_narrow(p, rows, cols)
+    if rule == c.REGISTER_ROW_REDUCE or rule == c.REGISTER_COL_REDUCE:
+        return _register_reduce(p, rows, cols)
     return p[c.OVERHEAD]

@@ -26,12 +26,17 @@ Shape = Literal[
 
 @dataclass(frozen=True)
 class Recipe:
-    """``sources`` counts the tiles read per step; two of them may clash in a bank (spec hardware 6.2)."""
+    """``sources`` counts the tiles read per step; two of them may clash in a bank (spec hardware 6.2).
+
+    ``masked``: a mask is read beside them. ``cast``: bits of an element before and after.
+    """
 
     shape: Shape
     repeat: tuple[str, ...]
     register: tuple[str, ...]
     sources: int = 1
+    masked: bool = False
+    cast: tuple[int, int] = (0, 0)
 
     @property
     def divides(self) -> bool:
@@ -39,8 +44,8 @@ class Recipe:
         return "div" in self.repeat
 
 
-def _each(repeat: str, register: str, sources: int = 1) -> Recipe:
-    return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()), sources)
+def _each(repeat: str, register: str, sources: int = 1, masked: bool = False) -> Recipe:
+    return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()), sources, masked)
 
 
 _POLYNOMIAL = ("mul", "add") * 4
@@ -98,8 +103,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "tcos": _SIN,
     "tcmp": _each("compare", "compare", 2),
     "tcmps": _each("copy compare", "compare"),
-    "tsel": _each("select", "select", 2),
-    "tsels": _each("copy select", "select"),
+    "tsel": _each("select", "select", 2, masked=True),
+    "tsels": _each("copy select", "select", masked=True),
     "tand": _each("logic", "logic", 2),
     "tands": _each("copy logic", "logic"),
     "tor": _each("logic", "logic", 2),
@@ -160,21 +165,10 @@ RECIPES: Final[dict[str, Recipe]] = {
 }
 
 
-def conversion(source_bits: int, result_bits: int, source_float: bool, result_float: bool) -> tuple[str, str]:
-    """Instructions of a ``tcvt`` (a2a3, a5): pairs without a direct instruction go through a common one (ops 11)."""
+def conversion(source_bits: int, result_bits: int, source_float: bool, result_float: bool) -> Recipe:
+    """``tcvt``: pairs without a direct instruction go through a common one (ops 11)."""
+    repeat, register = "convert", "convert"
     if source_float != result_float:
         narrow = min(source_bits, result_bits) <= 8
-        return ("convert convert", "convert_int convert") if narrow else ("convert", "convert_int")
-    return "convert", _float_conversion(source_bits, result_bits)
-
-
-def _float_conversion(source_bits: int, result_bits: int) -> str:
-    if result_bits < 8:
-        return "convert_to_nibbles"
-    if source_bits < 8:
-        return "convert_from_nibbles"
-    if result_bits == 8:
-        return "convert_16_8" if source_bits == 16 else "convert_to_bytes"
-    if source_bits == 8:
-        return "convert_from_bytes"
-    return "convert_32_16" if (source_bits, result_bits) == (32, 16) else "convert"
+        repeat, register = ("convert convert", "convert_int convert") if narrow else ("convert", "convert_int")
+    return Recipe("elementwise", tuple(repeat.split()), tuple(register.split()), cast=(source_bits, result_bits))

@@ -24,6 +24,11 @@ def test_single_operations_and_no_worse_on_the_half_that_is_left_out(family, lea
     assert precision_of_all(rows_of(family, "untouched")) >= precision_of_all(rows_of(family, "fitted")) - 0.05
 
 
+@pytest.mark.parametrize("use", ["fitted", "untouched"])
+def test_either_half_of_the_vector_functions_is_met(use):
+    assert precision(rows_of("X3", use)) >= 0.95
+
+
 def test_every_second_row_of_a_table_is_left_out():
     for family in ("X1", "X3"):
         uses = [row.use for row in rows_of(family)]
