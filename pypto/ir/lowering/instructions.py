@@ -28,6 +28,7 @@ class Tile:
     slot: Any = None  # slot operand of a declared allocation
     pitch_bytes: int = 0  # from one slot to the next; known once planned
     stage: tuple[tuple[Any, int], ...] = ()  # (pipeline loop, copy) around its definition
+    origin: Any = None  # what copies of one definition have in common
     address: int = -1
 
     @property

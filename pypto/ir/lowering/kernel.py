@@ -112,7 +112,8 @@ class KernelLowering(RankLowering):
         """A register for a value of type ``kind``; a static partial valid shape goes into the declaration."""
         rows, cols = flat_shape(kind.shape)
         space = (kind.space or MemorySpace.Vec).name.lower()
-        tile = Tile(self._unique(name), rows, cols, kind.dtype, space, stage=self._stage, **fields)
+        origin = self._author, self.span
+        tile = Tile(self._unique(name), rows, cols, kind.dtype, space, stage=self._stage, origin=origin, **fields)
         valid = flat_valid(kind.shape, kind.valid_shape, self.span)
         if valid != (rows, cols) and all(isinstance(v, int) for v in valid):
             tile.valid = (int(valid[0]), int(valid[1]))  # type: ignore[arg-type]

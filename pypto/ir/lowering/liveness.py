@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import combinations
 
 from pypto.ir.lowering.instructions import Branch, Instruction, Jump, Loop, Node, Tile, WhileLoop, instructions
 
@@ -131,19 +132,31 @@ def same_loop_stages(tiles: Iterable[Tile]) -> list[list[tuple[Tile, Tile]]]:
     """Pairs defined in different copies of one pipeline loop: they get buffers of their own.
 
     The first list keeps all copies apart, the next ones only those of ever fewer loops, counted from the innermost:
-    where buffers are scarce, the loops that iterate most often come first.
+    where buffers are scarce, the loops that iterate most often come first. Before all tiles of two copies may share,
+    copies of one tile may: it rotates through the buffers of an inner loop and still waits for no other tile.
     """
     ordered = [t for t in tiles if t.stage]
     depth = max((len(t.stage) for t in ordered), default=0)
-    return [_different_copies(ordered, kept) for kept in range(max(depth, 1), 0, -1)]
+    found = [_different_copies(ordered, max(depth, 1))]
+    for kept in range(depth - 1, 0, -1):
+        found += [_copies_but_rotating(ordered, depth, kept), _different_copies(ordered, kept)]
+    return found
 
 
 def _different_copies(tiles: list[Tile], kept: int) -> list[tuple[Tile, Tile]]:
     """Pairs of ``tiles`` in different copies of one of the ``kept`` innermost loops around each."""
-    pairs = []
-    for position, a in enumerate(tiles):
-        stages = dict(a.stage[-kept:])
-        for b in tiles[position + 1 :]:
-            if any(stages.get(loop, copy) != copy for loop, copy in b.stage[-kept:]):
-                pairs.append((a, b))
-    return pairs
+    return [(a, b) for a, b in combinations(tiles, 2) if _differ(a, b, kept)]
+
+
+def _copies_but_rotating(tiles: list[Tile], depth: int, kept: int) -> list[tuple[Tile, Tile]]:
+    """Pairs in different copies of any loop; copies of one tile only for the ``kept`` innermost loops."""
+    return [
+        (a, b)
+        for a, b in combinations(tiles, 2)
+        if _differ(a, b, kept if a.origin is not None and a.origin == b.origin else depth)
+    ]
+
+
+def _differ(a: Tile, b: Tile, kept: int) -> bool:
+    stages = dict(a.stage[-kept:])
+    return any(stages.get(loop, copy) != copy for loop, copy in b.stage[-kept:])

@@ -107,6 +107,21 @@ def test_a_shallow_pipeline_beside_a_deep_one_keeps_its_copies_when_room_is_shor
     assert not overlaps(*shallow) and not overlaps(deep[0], deep[1]) and not overlaps(deep[2], deep[3])
 
 
+def test_a_tile_of_a_nested_pipeline_rotates_before_it_waits_for_another_tile():
+    """Left and right blocks of a matrix product: two buffers each, though four right ones are named in one step."""
+    left = [tile(f"left{o}", stage=(("outer", o),), origin="left") for o in (0, 1)]
+    right = [tile(f"right{o}{i}", stage=(("outer", o), ("inner", i)), origin="right") for o in (0, 1) for i in (0, 1)]
+    body = []
+    for o in (0, 1):
+        body.append(op(left[o]))
+        for one in right[2 * o : 2 * o + 2]:
+            body += [op(one), store(left[o], one)]
+    planned([*left, *right], body, {"vec": Space("Vec", 4 * left[0].nbytes, 128)})
+    assert len({t.address for t in left}) == len({t.address for t in right}) == 2
+    assert not {t.address for t in left} & {t.address for t in right}
+    assert right[0].address != right[1].address and right[2].address != right[3].address
+
+
 def test_overflow_names_the_space_the_bytes_and_the_largest_tiles():
     a, b = tile("big", rows=64), tile("small")
     with pytest.raises(CompileError) as e:
