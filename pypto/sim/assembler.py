@@ -5,7 +5,7 @@ The text is all that decides what is assembled; nothing is cached between loads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ from pypto.sim.syntax import (
     TensorParameter,
     Unit,
     While,
+    walk,
 )
 from pypto.sim.tile_program import Binding, Call, TileProgram
 
@@ -101,7 +102,7 @@ class _Assembler:
     def _declare_scalars(self) -> None:
         """Registers written anywhere, before any is read; ``sselect`` last, its class may follow from the others."""
         late: list[Instruction] = []
-        for statement in _walk(self.unit.body):
+        for statement in walk(self.unit.body):
             if isinstance(statement, For):
                 self.emitter.declare_scalar(statement.index.name, False, statement.position)
             elif isinstance(statement, Instruction):
@@ -267,22 +268,9 @@ class _Assembler:
         self._patch([leave + 2, *loop.breaks])
 
 
-def _walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
-    for statement in statements:
-        yield statement
-        if isinstance(statement, For):
-            yield from _walk(statement.body)
-        elif isinstance(statement, If):
-            yield from _walk(statement.then)
-            yield from _walk(statement.orelse)
-        elif isinstance(statement, While):
-            yield from _walk(statement.test)
-            yield from _walk(statement.body)
-
-
 def _writes(statements: tuple[Statement, ...], name: str) -> bool:
     """Whether the scalar ``name`` may be written in ``statements`` (a read in first place counts as a write)."""
-    for statement in _walk(statements):
+    for statement in walk(statements):
         target = statement.index if isinstance(statement, For) else None
         if isinstance(statement, Instruction) and statement.operands:
             target = statement.operands[0]  # type: ignore[assignment]

@@ -6,24 +6,25 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pypto.ir.dtype import DataType
+from pypto.ir.instructions import INSTRUCTIONS
 from pypto.ir.instructions.table import Attribute as AttributeRow
 from pypto.ir.instructions.table import Instruction as Row
 from pypto.ir.instructions.table import Operand as OperandRow
-from pypto.sim import crosscore, opcodes
+from pypto.sim import crosscore, opcodes, tile_queues
 from pypto.sim.distributed_code import SIGNALS, emit_signal
 from pypto.sim.emitter import Emitter, float_word, show, tile_bytes
 from pypto.sim.scalar_code import TENSORS
-from pypto.sim.syntax import Instruction, Register, TensorParameter, Tile
+from pypto.sim.syntax import Instruction, Register, TensorParameter, Tile, walk
 from pypto.sim.tile_program import Call, Transfer
 
 _QUEUES: Final = {
     # mnemonic: operation, direction of the queue
-    "tpush_to_aiv": (opcodes.PUSH, crosscore.CUBE_TO_VECTOR),
-    "tpop_from_aic": (opcodes.POP, crosscore.CUBE_TO_VECTOR),
-    "tfree_to_aic": (opcodes.FREE, crosscore.CUBE_TO_VECTOR),
-    "tpush_to_aic": (opcodes.PUSH, crosscore.VECTOR_TO_CUBE),
-    "tpop_from_aiv": (opcodes.POP, crosscore.VECTOR_TO_CUBE),
-    "tfree_to_aiv": (opcodes.FREE, crosscore.VECTOR_TO_CUBE),
+    "tpush_to_aiv": (opcodes.PUSH, tile_queues.CUBE_TO_VECTOR),
+    "tpop_from_aic": (opcodes.POP, tile_queues.CUBE_TO_VECTOR),
+    "tfree_to_aic": (opcodes.FREE, tile_queues.CUBE_TO_VECTOR),
+    "tpush_to_aic": (opcodes.PUSH, tile_queues.VECTOR_TO_CUBE),
+    "tpop_from_aiv": (opcodes.POP, tile_queues.VECTOR_TO_CUBE),
+    "tfree_to_aiv": (opcodes.FREE, tile_queues.VECTOR_TO_CUBE),
 }
 _SENDER: Final = {
     "tpush_to_aiv": "aic",
@@ -296,13 +297,18 @@ def _emit_queue(emitter: Emitter, instruction: Instruction, row: Row, attributes
     tile = emitter.symbol(instruction, 0, Tile, "a tile")
     assert isinstance(tile, Tile)
     channel, split = attributes["id"], attributes["split"]
-    if not 0 <= channel < crosscore.CHANNELS:
-        emitter.complain(f"queue id {channel}: legal ids are 0 to {crosscore.CHANNELS - 1}", instruction.position)
-    if not 0 <= split <= 4:
-        emitter.complain(f"split {split}: legal codes are 0 to 4", instruction.position)
+    if not 0 <= channel < tile_queues.CHANNELS:
+        emitter.complain(f"queue id {channel}: legal ids are 0 to {tile_queues.CHANNELS - 1}", instruction.position)
     frees = operation == opcodes.FREE
+    if not (-1 if frees else 0) <= split <= 4:
+        emitter.complain(f"split {split}: legal codes are 0 to 4", instruction.position)
     index = emitter.index_of(instruction)
-    operands = [direction, channel] if frees else [direction, channel, split, attributes.get("lane_stride", 0)]
+    if frees:
+        how = opcodes.FREES_BY_NAME if _only_popped(emitter, tile.name) else 0
+        how |= opcodes.FREES_A_COPY if attributes["copied"] else 0
+        operands = [direction, channel, split, how, emitter.offsets[tile.name]]
+    else:
+        operands = [direction, channel, split, attributes.get("lane_stride", 0)]
     _emit_sized(emitter, operation, (0, index, 0 if frees else emitter.offsets[tile.name]), operands)
     if not frees:
         slots = attributes.get("slots", 0)
@@ -311,3 +317,14 @@ def _emit_queue(emitter: Emitter, instruction: Instruction, row: Row, attributes
         pushes = operation == opcodes.PUSH
         emitter.transfers.append(Transfer(pushes, direction, channel, split, tile_bytes(tile), slots))
     emitter.facts.add("waits")
+
+
+def _only_popped(emitter: Emitter, name: str) -> bool:
+    """Whether pops are all that writes a tile."""
+    for statement in walk(emitter.unit.body):
+        if isinstance(statement, Instruction) and not statement.mnemonic.startswith("tpop"):
+            row = INSTRUCTIONS.get(statement.mnemonic)
+            written = row.destinations() if row is not None else ()
+            if any(getattr(statement.operands[at], "name", "") == name for at in written):
+                return False
+    return True

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pypto.sim import crosscore
+from pypto.sim import crosscore, tile_queues
 from pypto.sim import opcodes as op
-from pypto.sim.faults import DeadlockError, where
+from pypto.sim.faults import DeadlockError
 from pypto.sim.frames import Core, Frame, Trace
 from pypto.sim.memory import Allocations
+from pypto.sim.queue_faults import QueueError
+from pypto.sim.queue_state import EventState, QueueState, event_states, queue_states
 from pypto.sim.recording import Words
-from pypto.sim.syntax import Instruction
 from pypto.sim.tasks import TaskPlan
 from pypto.sim.tile_program import Transfer
-
-_BARRIER_KINDS: Final = ("aiv_only", "aic_only", "mix")
+from pypto.sim.waiting import deadlock_text, overdue
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,10 @@ class Seat:
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """A queue whose tiles were not all popped when its task ended."""
+    """What a block leaves for the next task on its cores: tiles, slots that stay taken, events nobody waited for."""
 
-    direction: int
-    channel: int
-    pushed: int
-    popped: int
+    queues: tuple[QueueState, ...]
+    events: tuple[EventState, ...]
 
 
 @dataclass
@@ -59,8 +56,8 @@ class Channels:
         transfers = [transfer for member in plan.members for transfer in member.program.transfers]
         for _ in range(together):
             cluster = np.zeros(crosscore.CLUSTER_WORDS, np.int64)
-            cluster[crosscore.LAUNCH] = channels.launch.ctypes.data
-            cluster[crosscore.LANES], cluster[crosscore.HAS_CUBE] = lanes, cubes
+            cluster[tile_queues.LAUNCH] = channels.launch.ctypes.data
+            cluster[tile_queues.LANES], cluster[tile_queues.HAS_CUBE] = lanes, cubes
             channels._add_queues(cluster, transfers)
             channels.clusters.append(cluster)
             channels._fresh.append(cluster.copy())
@@ -80,14 +77,13 @@ class Channels:
         return b"".join(words.tobytes() for words in (self.launch, *self.clusters))
 
     def left_behind(self) -> list[LeftBehind]:
-        """Queues that hold tiles nobody has popped."""
+        """What the clusters still hold."""
         found = []
         for words in self.clusters:
-            queues = words[crosscore.QUEUES :].reshape(-1, crosscore.QUEUE_WORDS)
-            for number in np.flatnonzero(queues[:, crosscore.PUSHED] != queues[:, crosscore.POPPED]).tolist():
-                pushed, popped = (int(queues[number, word]) for word in (crosscore.PUSHED, crosscore.POPPED))
-                direction, channel = divmod(number // 2, crosscore.CHANNELS)
-                found.append(LeftBehind(direction, channel, pushed, popped))
+            queues = tuple(queue for queue in queue_states(words) if queue.pushed != queue.freed)
+            events = tuple(event_states(words))
+            if queues or events:
+                found.append(LeftBehind(queues, events))
         return found
 
     def _add_queues(self, cluster: Words, transfers: Sequence[Transfer]) -> None:
@@ -99,14 +95,17 @@ class Channels:
             stated[key] = max(stated.get(key, 0), transfer.slots)
         for (direction, channel), size in sizes.items():
             both = (1 - direction, channel) in sizes
-            depth = stated[direction, channel] or (crosscore.SLOTS_BOTH_WAYS if both else crosscore.SLOTS_ONE_WAY)
+            depth = stated[direction, channel] or (tile_queues.SLOTS_BOTH_WAYS if both else tile_queues.SLOTS_ONE_WAY)
             size = -(-size // 64) * 64
             for lane in range(2):
-                data = np.zeros(depth * (size + crosscore.SLOT_HEADER) + 64, np.uint8)
+                data = np.zeros(depth * (size + tile_queues.SLOT_HEADER) + 64, np.uint8)
                 self._data.append(data)
-                at = crosscore.QUEUES + ((direction * crosscore.CHANNELS + channel) * 2 + lane) * crosscore.QUEUE_WORDS
-                cluster[at + crosscore.DEPTH], cluster[at + crosscore.SLOT_BYTES] = depth, size
-                cluster[at + crosscore.DATA] = -(-data.ctypes.data // 64) * 64
+                at = (
+                    tile_queues.QUEUES
+                    + ((direction * tile_queues.CHANNELS + channel) * 2 + lane) * tile_queues.QUEUE_WORDS
+                )
+                cluster[at + tile_queues.DEPTH], cluster[at + tile_queues.SLOT_BYTES] = depth, size
+                cluster[at + tile_queues.DATA] = -(-data.ctypes.data // 64) * 64
 
 
 def _sides(plan: TaskPlan) -> tuple[int, int]:
@@ -154,59 +153,28 @@ def _run(seats: list[Seat], allocations: Allocations, channels: Channels, total:
         remaining, progress = [], False
         for seat in waiting:
             before = _progress(seat)
-            status = seat.frame.resume(seat.trace, allocations)
+            status = resume(seat, seats, allocations)
             progress = progress or status != op.BLOCKED or _progress(seat) != before
             if status != op.DONE:
                 remaining.append(seat)
         counters = b"" if progress else channels.counters()
         if not progress and counters == quiet:
-            error = DeadlockError(_deadlock(remaining, len({seat.block for seat in seats}), total))
+            error = DeadlockError(deadlock_text(remaining, seats, total))
             error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for seat in remaining)
+            error.overdue = tuple(overdue(remaining, seats))
             raise error
         waiting, quiet = remaining, counters
+
+
+def resume(seat: Seat, seats: Sequence[Seat], allocations: Allocations) -> int:
+    """Go on with one of the ``seats`` that run together; faults of queues name the places on both sides."""
+    try:
+        return seat.frame.resume(seat.trace, allocations)
+    except QueueError as error:
+        error.complete(seat, seats)
+        raise
 
 
 def _progress(seat: Seat) -> tuple[int, int, int]:
     words = seat.frame.words
     return int(words[op.PC]), int(words[op.ARRIVED]), seat.trace.used
-
-
-def _deadlock(seats: list[Seat], running: int, total: int) -> str:
-    lines = [f"deadlock: {len(seats)} of the cores that run wait and none can go on"]
-    lines += [waits_text(seat) for seat in seats[:8]]
-    if len(seats) > 8:
-        lines.append(f"  … and {len(seats) - 8} more")
-    if running < total:
-        lines.append(
-            f"  {total - running} of the {total} blocks cannot start before these end: a task whose blocks wait for "
-            f"each other must fit the chip, which runs {running} of its blocks at once"
-        )
-    return "\n".join(lines)
-
-
-def waits_text(seat: Seat) -> str:
-    """Which core of which block waits where, for what."""
-    program, index = seat.frame.program, int(seat.frame.words[op.SITE])
-    core = "AIC" if seat.core == 0 else f"AIV{seat.core - 1}"
-    statement = program.statements[index]
-    assert isinstance(statement, Instruction)
-    return f"  {program.name}, block {seat.block}, {core}: {_reason(seat, statement)}{where(program, index)}"
-
-
-def _reason(seat: Seat, instruction: Instruction) -> str:
-    words = seat.frame.words
-    name, channel = instruction.mnemonic, instruction.attributes.get("id", 0)
-    if name == "syncall":
-        kind = instruction.attributes.get("core_type", "mix")
-        return f"waits at a barrier of all blocks ({kind})"
-    if name == "syncall_soft":
-        used, came = int(words[op.ARGUMENTS + 2]), int(words[op.ARGUMENTS + 3])
-        return f"waits at a soft barrier of {used} cores, {came} of which have come to its workspace"
-    if name == "sync_wait":
-        return f"waits for event {int(words[op.ARGUMENTS])}, which nobody sets"
-    peer = {"tpush_to_aiv": "AIV", "tpop_from_aiv": "AIV", "tpush_to_aic": "AIC", "tpop_from_aic": "AIC"}.get(
-        name, "peer"
-    )
-    if name.startswith("tpush"):
-        return f"waits for a free slot in queue {channel}: the {peer} frees none"
-    return f"waits for a tile in queue {channel}: the {peer} pushes none"

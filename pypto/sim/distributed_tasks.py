@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pypto.sim import opcodes as op
-from pypto.sim.crew import Channels, Seat
+from pypto.sim.crew import Channels, Seat, resume
 from pypto.sim.faults import DeadlockError, where
 from pypto.sim.frames import Core, Trace
 from pypto.sim.recording import Words
@@ -195,7 +195,7 @@ class PendingTasks:
         moved = False
         while True:
             before = _place(seat)
-            status = seat.frame.resume(seat.trace, self.launch.allocations)
+            status = resume(seat, [*entry.running, *entry.done], self.launch.allocations)
             if status == op.NOTIFIED:
                 self._wake(int(seat.frame.words[op.DETAIL]))
             elif status == op.OUT_OF_FUEL:
@@ -283,13 +283,13 @@ def _mnemonic(seat: Seat) -> str:
 
 def _describe(blocked: tuple[SetAside, Seat]) -> str:
     """Which block waits where, for what."""
-    from pypto.sim.crew import waits_text
+    from pypto.sim.waiting import waits_text
 
     entry, seat = blocked
     words, program = seat.frame.words, seat.frame.program
     name = _mnemonic(seat)
     if name not in ("signal_wait", "signal_defer"):
-        return waits_text(seat)
+        return waits_text(seat, entry.running, [*entry.running, *entry.done])
     index = int(words[op.SITE])
     signal, cell = _cell(seat, index)
     value = "" if not words[op.DETAIL] else f", holds {_cell_value(int(words[op.DETAIL]))}"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pypto.sim.recording import Words
     from pypto.sim.syntax import Operand, Statement
     from pypto.sim.tile_program import TileProgram
+    from pypto.sim.waiting import Overdue
 
 
 class ExecutionError(RuntimeError):
@@ -39,14 +40,22 @@ class DivisionByZeroError(ExecutionError, ZeroDivisionError):
 
 
 class DeadlockError(ExecutionError):
-    """Blocks wait for each other and none can go on; ``waiting`` are the programs and instructions that wait."""
+    """Blocks wait for each other and none can go on; ``waiting`` are the programs and instructions that wait.
+
+    ``overdue`` are queues that are full of tiles that nobody frees any more.
+    """
 
     waiting: tuple[tuple[TileProgram, int], ...] = ()
+    overdue: tuple[Overdue, ...] = ()
 
 
 def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
     """The error for the fault in ``frame``, which lives at address ``addresses``."""
+    from pypto.sim import queue_faults
+
     found = _Fault(program, frame, addresses)
+    if found.code in queue_faults.CODES:
+        return queue_faults.queue_error(program, frame, found.index, found.where())
     error = found.error()
     error.site, error.subject = (program, found.index), found.subject()
     error.index_ranges, error.byte_range = found.asked()
@@ -88,12 +97,6 @@ class _Fault:
             op.NEGATIVE_EXTENT: (ExecutionError, "a new shape has a negative extent"),
             op.TILE_VALID: (OutOfBoundsError, self._valid_message()),
             op.ZERO_STEP: (ExecutionError, "a loop has step 0"),
-            op.FIFO_SHAPE: (
-                ExecutionError,
-                f"the tile pushed by the other core is {self.detail[0]} x {self.detail[1]} and "
-                "does not fit the tile it is popped into",
-            ),
-            op.FREE_WITHOUT_POP: (ExecutionError, "a slot is freed that was not popped"),
             op.NO_WINDOW: (ExecutionError, "this tensor is no window: it has no peers"),
             op.BAD_PEER: (
                 OutOfBoundsError,
@@ -110,7 +113,7 @@ class _Fault:
         kind, message = kinds.get(self.code, (ExecutionError, f"fault {self.code}"))
         if self.code in (layout.OUTSIDE_TENSOR, layout.OUTSIDE_TILE):
             message = self._outside_message()
-        return kind(f"{message}\n{self._where()}")
+        return kind(f"{message}\n{self.where()}")
 
     def subject(self) -> str:
         """The tensor, tile or array that the instruction is about."""
@@ -179,7 +182,8 @@ class _Fault:
         last = first + sum((size - 1) * stride for size, stride in zip(sizes, strides))
         return ranges, (first * bits // 8, -(-(last + 1) * bits // 8))
 
-    def _where(self) -> str:
+    def where(self) -> str:
+        """Program, block, lane and line."""
         from pypto.sim import opcodes as op
 
         block = f", block {self.frame[op.BLOCK]} of {self.frame[op.BLOCKS]}" if self.frame[op.BLOCKS] > 1 else ""
@@ -361,6 +365,15 @@ def where(program: TileProgram, index: int) -> str:
         return f" at {program.text_file}{line}"
     path = program.files.get(place.file, f"file {place.file}")
     return f" at {path}:{place.line}{_source_line(path, place.line)}"
+
+
+def source_place(program: TileProgram, index: int) -> str:
+    """``file:line`` of an instruction, or its line in the kernel text."""
+    place = program.place(index)
+    if place is not None:
+        return f"{program.files.get(place.file, f'file {place.file}')}:{place.line}"
+    known = 0 <= index < len(program.statements)
+    return f"{program.text_file}:{program.statements[index].position.line if known else 0}"
 
 
 def _source_line(path: str, number: int) -> str:

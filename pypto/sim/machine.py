@@ -337,6 +337,6 @@ def interpreter() -> Any:
     """The compiled interpreter as a function of one address (releases the GIL), compiled on first use."""
     sources = (
         "machine", "machine_arithmetic", "machine_control", "machine_stops", "opcodes", "layout", "native", "scalars",
-        "views", "crosscore", "footprint", "dependencies", "distributed",
+        "views", "crosscore", "tile_queues", "footprint", "dependencies", "distributed",
     )  # fmt: skip
     return compiled_entry("machine", _run, sources)

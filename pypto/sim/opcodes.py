@@ -66,6 +66,11 @@ TILE_VALID: Final = 19  # valid shape larger than the tile
 ZERO_STEP: Final = 20
 FIFO_SHAPE: Final = 21  # the popped tile has another shape or dtype than the pushed one
 FREE_WITHOUT_POP: Final = 22
+FIFO_SPLIT: Final = 29  # push and pop divide the tile in different ways
+FREE_TWICE: Final = 30
+FREE_ELSEWHERE: Final = 31  # the tile was popped from a queue with another id
+FREE_SPLIT: Final = 32
+NO_PARTNER: Final = 33  # a queue to or from a side that the task does not have
 BAD_EVENT: Final = 24
 BAD_CODE: Final = 25
 NO_WINDOW: Final = 26  # a tensor that is no window has no peers
@@ -145,10 +150,12 @@ FLOAT_TO_INT: Final = 76  # destination, source, shift, kind
 FLAND: Final = 77  # truth of floats: destination, a, b
 FLOR: Final = 78
 FLNOT: Final = 79
-# cross-core (crosscore.py): length, instruction, work tile or 0, then
+# cross-core (crosscore.py, tile_queues.py): length, instruction, work tile or 0, then
 PUSH: Final = 90  # direction, id, split, lane stride
 POP: Final = 91  # direction, id, split, lane stride
-FREE: Final = 92  # direction, id
+FREE: Final = 92  # direction, id, stated split or -1, bits below, tile
+FREES_BY_NAME: Final = 1  # nothing but pops writes the tile, so it tells which slot is meant
+FREES_A_COPY: Final = 2  # the tile stays what it is when the slot is gone
 SIGNAL: Final = 93  # event register, mode
 WAIT: Final = 94  # event register
 BARRIER: Final = 95  # kind

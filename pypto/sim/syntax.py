@@ -5,7 +5,7 @@ Positions in the text take no part in equality, so a printed and re-read unit eq
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -109,6 +109,20 @@ class While:
 
 
 Statement: TypeAlias = "Instruction | For | If | While"
+
+
+def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """The statements and those inside of them, in the order of the text."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, For):
+            yield from walk(statement.body)
+        elif isinstance(statement, If):
+            yield from walk(statement.then)
+            yield from walk(statement.orelse)
+        elif isinstance(statement, While):
+            yield from walk(statement.test)
+            yield from walk(statement.body)
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,10 @@ def test_a_barrier_of_more_blocks_than_the_chip_runs(load):
         program.execute(arguments(x, x.copy()), clusters=2)
     lines = str(error.value).splitlines()
     assert lines[0] == "deadlock: 4 of the cores that run wait and none can go on"
-    assert lines[1] == "  k, block 0, AIV0: waits at a barrier of all blocks (aiv_only) at k.py:9"
+    assert (
+        lines[1]
+        == "  k, block 0, AIV0: waits at a barrier of all blocks (aiv_only), to which 4 of 6 cores have come at k.py:9"
+    )
     assert "2 of the 6 blocks cannot start before these end" in lines[-1]
     assert "runs 4 of its blocks at once" in lines[-1]
 
@@ -280,12 +283,17 @@ def test_a_barrier_of_more_blocks_than_the_chip_runs(load):
         (
             "",
             "tpop_from_aic %t @0:5",
-            ["vector, block 0, AIV0: waits for a tile in queue 0: the AIC pushes none at vector.py:5"],
+            [
+                "vector, block 0, AIV0: waits for a tile in queue 0: AIC has pushed 0 into it, and has ended at vector.py:5"
+            ],
         ),
         (
             "for %i = 0 to 9 {\n tpush_to_aiv %acc {split = 1, id = 2} @0:8\n }",
-            "tpop_from_aic %t {split = 1, id = 2}",
-            ["cube, block 0, AIC: waits for a free slot in queue 2: the AIV frees none at cube.py:8"],
+            "tpop_from_aic %t {split = 1, id = 2} @0:4",
+            [
+                "cube, block 0, AIC: waits for a free slot in queue 2: AIV0 frees none of its 8: 1 popped and not freed "
+                "(vector.py:4), 7 not popped, and has ended at cube.py:8"
+            ],
         ),
         ("sync_wait 4 {pipe = M} @0:3", "", ["cube, block 0, AIC: waits for event 4, which nobody sets at cube.py:3"]),
         (
@@ -307,7 +315,9 @@ def test_a_wait_that_nobody_answers_is_reported(load, cube_body, vector_body, re
 def test_a_tile_that_does_not_fit_and_a_slot_freed_twice(load):
     a, b, c = _inputs(1)
     wide = load(MAIN, cube("tpush_to_aiv %acc"), vector("tpop_from_aic %t @0:1\n tfree_to_aic %t"), groups=[ONE_LANE])
-    with pytest.raises(ExecutionError, match=r"pushed by the other core is 32 x 64 and does not fit"):
+    with pytest.raises(
+        ExecutionError, match=r"pushed by the other core is 32 x 64 fp32 and does not fit 't', which is 16 x"
+    ):
         _run(wide, a, b, c)
     twice = load(
         MAIN,
@@ -315,7 +325,9 @@ def test_a_tile_that_does_not_fit_and_a_slot_freed_twice(load):
         vector("tpop_from_aic %t {split = 1}\n tfree_to_aic %t\n tfree_to_aic %t @0:3"),
         groups=[ONE_LANE],
     )
-    with pytest.raises(ExecutionError, match=r"a slot is freed that was not popped\nin vector at vector.py:3"):
+    with pytest.raises(
+        ExecutionError, match=r"slot of 't' is freed a second time, first at .*\nin vector at vector.py:3"
+    ):
         _run(twice, a, b, c)
 
 

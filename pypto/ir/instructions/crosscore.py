@@ -12,6 +12,10 @@ _ID = Attribute("id", "int", default=0)
 _LANE = Attribute("lane_stride", "int", default=0)
 _SLOTS = Attribute("slots", "int", default=0)
 """Tiles a queue holds; 0: the default of the hardware."""
+_FREED_SPLIT = Attribute("split", "int", default=-1)
+"""How the tile was divided when it was popped; -1: not stated."""
+_COPIED = Attribute("copied", "int", default=0)
+"""1: src is a copy of what was in the slot, and stays."""
 _PIPE = Attribute("pipe", PIPES)
 
 
@@ -27,8 +31,17 @@ ROWS = (
     _row("tpush_to_aic", tiles("src"), (_SPLIT, _ID, _SLOTS), "MTE3", "push", "hand src to the cube"),
     _row("tpop_from_aic", (destination(),), (_SPLIT, _LANE, _ID), "MTE2", "pop", "receive a tile from the cube"),
     _row("tpop_from_aiv", (destination(),), (_SPLIT, _ID), "MTE2", "pop", "receive a tile from the vector lanes"),
-    _row("tfree_to_aic", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the cube"),
-    _row("tfree_to_aiv", tiles("src"), (_SPLIT, _ID), "S", "free", "give the slot of src back to the vector lanes"),
+    _row(
+        "tfree_to_aic", tiles("src"), (_FREED_SPLIT, _ID, _COPIED), "S", "free", "give the slot of src back to the cube"
+    ),
+    _row(
+        "tfree_to_aiv",
+        tiles("src"),
+        (_FREED_SPLIT, _ID, _COPIED),
+        "S",
+        "free",
+        "give the slot of src back to the vector lanes",
+    ),
     _row(
         "sync_set",
         (scalar("event"),),

@@ -144,7 +144,7 @@ class _Crossings:
         return [
             Instruction(f"tpush_to_{there}", [source], {**attributes, **self._depth}, node.span, (), (source,)),
             Instruction(f"tpop_from_{back}", [target], dict(attributes), node.span, (target,), ()),
-            Instruction(f"tfree_to_{back}", [target], dict(attributes), node.span, (), (target,)),
+            Instruction(f"tfree_to_{back}", [target], {**attributes, "copied": 1}, node.span, (), (target,)),
         ]
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from pypto.sim import crosscore
+from pypto.sim import crosscore, tile_queues
 from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_word, store_word
 
-_BARRIERS: Final = crosscore._BARRIERS
+_BARRIERS: Final = crosscore.BARRIERS_PASSED
 _TURNS: Final = 8  # sets of an event that are told apart before they are awaited
 EVENT_PLACES: Final = 3 * crosscore.EVENTS * _TURNS  # first in a cluster, its queues follow
 _GLOBAL_EVENTS: Final = 4 * 3
@@ -66,15 +66,17 @@ def _tick(state):
 @kernel_code
 def _queue_step(state, frame, code, pc, operation):
     direction, channel, sequence = code[pc + 4], code[pc + 5], frame[op.ARGUMENTS + 1]
-    lanes = load_word(frame[op.CHANNELS] + 8 * crosscore.LANES)
-    sender_is_cube = direction == crosscore.CUBE_TO_VECTOR
+    lanes = load_word(frame[op.CHANNELS] + 8 * tile_queues.LANES)
+    sender_is_cube = direction == tile_queues.CUBE_TO_VECTOR
     every = sender_is_cube == (operation == op.PUSH)
     first = 0 if every else frame[op.LANE]
     last = lanes if every else first + 1
     for lane in range(first, last):
-        queue = (direction * crosscore.CHANNELS + channel) * 2 + lane
+        queue = (direction * tile_queues.CHANNELS + channel) * 2 + lane
         first_slot = as_pointer(state[w.CREW])[w.CREW_QUEUES + queue]
-        depth = load_word(frame[op.CHANNELS] + 8 * (crosscore.queue_offset(direction, channel, lane) + crosscore.DEPTH))
+        depth = load_word(
+            frame[op.CHANNELS] + 8 * (tile_queues.queue_offset(direction, channel, lane) + tile_queues.DEPTH)
+        )
         slot = _cluster_place(state, first_slot + sequence % depth)
         free = _cluster_place(state, first_slot + depth)
         if operation == op.PUSH:

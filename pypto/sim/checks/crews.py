@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pypto.sim import crosscore
+from pypto.sim import tile_queues
 from pypto.sim.checks import words as w
 from pypto.sim.checks.clocks import EVENT_PLACES, GLOBAL_PLACES
 from pypto.sim.recording import Words
@@ -18,8 +18,8 @@ class Crew:
     def __init__(self, number: int, size: int, clusters: int, channels: Words) -> None:
         self.number, self.size = number, size
         self.words = np.zeros(w.CREW_WORDS, np.int64)
-        queues = channels[crosscore.QUEUES :].reshape(-1, crosscore.QUEUE_WORDS)
-        places = np.where(queues[:, crosscore.SLOT_BYTES] > 0, queues[:, crosscore.DEPTH] + 1, 0)
+        queues = channels[tile_queues.QUEUES : tile_queues.QUEUES_END].reshape(-1, tile_queues.QUEUE_WORDS)
+        places = np.where(queues[:, tile_queues.SLOT_BYTES] > 0, queues[:, tile_queues.DEPTH] + 1, 0)
         ends = EVENT_PLACES + np.cumsum(places)
         self.words[w.CREW_QUEUES : w.CREW_QUEUES + w.QUEUES] = ends - places
         self.words[w.CREW_PLACES] = ends[-1]

@@ -145,11 +145,20 @@ def _work_out(program: TileProgram) -> Words:
     facts = np.zeros((max(len(program.statements), 1), w.FACT_WORDS), np.int64)
     facts[:, w.FACT_ROOT] = -1
     padded: dict[str, str] = {}
+    frees = any(_frees(statement) for statement in program.statements)
     for index, statement in enumerate(program.statements):
         if isinstance(statement, Instruction):
             _fill(facts[index], statement, roots)
             _note_padding(facts[index], statement, padded, program)
+            if frees and facts[index, w.FACT_SOURCES]:
+                facts[index, w.FACT_FLAGS] |= w.MAY_USE_FREED
     return facts
+
+
+def _frees(statement: Statement) -> bool:
+    """Whether a statement gives back the slot that a tile lies in."""
+    is_free = isinstance(statement, Instruction) and statement.mnemonic.startswith("tfree")
+    return is_free and not statement.attributes.get("copied")  # type: ignore[union-attr]
 
 
 def _note_padding(fact: Words, instruction: Instruction, padded: dict[str, str], program: TileProgram) -> None:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from pypto.sim.checks.findings import CheckError, Finding, Location
-from pypto.sim.checks.places import element_register, location, operation, tensor_operand
+from pypto.sim.checks.places import location, operation, tensor_operand
+from pypto.sim.checks.queue_findings import misused_queue, overdue_finding
 from pypto.sim.faults import DeadlockError, ExecutionError, OutOfBoundsError
+from pypto.sim.queue_faults import QueueError
 from pypto.sim.syntax import Instruction
 
 if TYPE_CHECKING:
-    from pypto.sim.crew import LeftBehind
-    from pypto.sim.tasks import TaskPlan
     from pypto.sim.tile_program import TileProgram
-
-_FIFO: Final = ("tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv", "tfree_to_aic", "tfree_to_aiv")
 
 
 def failure_findings(failure: ExecutionError) -> Iterator[Finding]:
     """The finding that ``failure`` amounts to."""
     if isinstance(failure, CheckError):
         yield from failure.findings
+    elif isinstance(failure, DeadlockError) and failure.overdue:
+        yield from (overdue_finding(failure, queue) for queue in failure.overdue)
     elif isinstance(failure, DeadlockError):
         yield _waiting(failure)
     else:
@@ -35,8 +35,10 @@ def _fault(failure: ExecutionError) -> Finding:
         return Finding("bounds" if isinstance(failure, OutOfBoundsError) else "misuse", str(failure))
     program, index = failure.site
     name = _mnemonic(program, index)
-    kind = "bounds" if isinstance(failure, OutOfBoundsError) else "fifo" if name in _FIFO else "misuse"
     message = f"{lines[0]} ('{operation(program, index)}' in '{program.name}')"
+    if isinstance(failure, QueueError):
+        return misused_queue(failure, message)
+    kind = "bounds" if isinstance(failure, OutOfBoundsError) else "misuse"
     return Finding(
         kind, message, failure.subject, (program.name,), (location(program, index),), failure.byte_range,
         failure.index_ranges, _repair(kind, name, lines[0]),
@@ -49,8 +51,6 @@ def _mnemonic(program: TileProgram, index: int) -> str:
 
 
 def _repair(kind: str, name: str, message: str) -> str:
-    if kind == "fifo":
-        return "free every popped tile once, after its last use: one tfree per tpop, with the same id"
     if kind != "bounds":
         return ""
     if name.startswith("mgather"):
@@ -113,42 +113,3 @@ def _wait_repair(names: list[str]) -> str:
     if "signal_wait" in names or "signal_defer" in names:
         advice.append("notify the peers first, before any wait: publish, notify, wait, read")
     return "; ".join(advice)
-
-
-def left_behind_findings(left: Sequence[tuple[TaskPlan, LeftBehind]]) -> Iterator[Finding]:
-    """One finding per task and queue that still holds tiles: the next launch on the core would start with them."""
-    seen = set()
-    for plan, queue in left:
-        key = plan.request.kernel, queue.direction, queue.channel
-        if key in seen:
-            continue
-        seen.add(key)
-        push, pop = _PAIRS[queue.direction]
-        pushes = _sites(plan, push, queue.channel)
-        task = pushes[0][0].name if pushes else plan.request.kernel
-        message = (
-            f"'{task}' pushes {queue.pushed} tiles into queue {queue.channel} ({push}) and {queue.popped} are popped "
-            f"({pop}): {queue.pushed - queue.popped} left behind, with which the next task on this core starts"
-        )
-        places = [location(program, index, f"'{program.name}' pushes") for program, index in pushes]
-        places += [location(p, index, f"'{p.name}' pops") for p, index in _sites(plan, pop, queue.channel)]
-        names = tuple(member.program.name for member in plan.members)
-        repair = f"pop every tile that is pushed: {queue.pushed} {pop}, or only {queue.popped} {push}"
-        tile = pushes[0][0].author(element_register(*pushes[0])) if pushes else ""
-        slots = ((queue.popped, queue.pushed),)
-        yield Finding("fifo", message, tile, (plan.request.kernel, *names), tuple(places), None, slots, repair)
-
-
-_PAIRS: Final = {0: ("tpush_to_aiv", "tpop_from_aic"), 1: ("tpush_to_aic", "tpop_from_aiv")}
-
-
-def _sites(plan: TaskPlan, mnemonic: str, channel: int) -> list[tuple[TileProgram, int]]:
-    """Instructions of a task that use a queue."""
-    return [
-        (member.program, index)
-        for member in plan.members
-        for index, statement in enumerate(member.program.statements)
-        if isinstance(statement, Instruction)
-        and statement.mnemonic == mnemonic
-        and statement.attributes.get("id", 0) == channel
-    ]

@@ -20,7 +20,7 @@ from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, log_is_full, log_window
 from pypto.sim.checks.clocks import order_cores
-from pypto.sim.checks.rules.queues import follow_pop, follow_push
+from pypto.sim.checks.rules.queues import follow_free, follow_pop, follow_push, follow_uses
 from pypto.sim.checks.rules.single import follow_signal, follow_tensor_element, follow_tile_element
 from pypto.sim.checks.rules.stores import tile_checksum
 from pypto.sim.checks.rules.wrap import keep_result
@@ -50,6 +50,8 @@ def _log(state, frame, args, fact, instruction):
 def _call(state, frame, code, pc, base):
     instruction = code[pc + 2]
     fact = as_pointer(state[w.FACTS] + 8 * w.FACT_WORDS * instruction)
+    if fact[w.FACT_FLAGS] & w.MAY_USE_FREED != 0 and state[w.ASKED] & w.UNDEFINED != 0:
+        follow_uses(state, as_pointer(base + 8 * op.ARGUMENTS), fact, instruction)
     handler = load_word(state[w.HANDLERS] + 8 * fact[w.FACT_RULE])
     if handler != 0:
         state[w.INSTRUCTION], state[w.INSTRUCTION_PC] = instruction, pc
@@ -80,6 +82,8 @@ def _look(base):
             follow_pop(state, frame, code, pc, base)
             if state[w.ASKED] & w.WRAP != 0:
                 keep_result(state, base + 8 * code[pc + 3])
+        elif operation == op.FREE:
+            follow_free(state, frame, code, pc, base)
     elif operation == op.NOTE:
         state[w.FENCES] += 1
     elif operation == op.NOTIFY or operation == op.SIGNAL_WAIT:
@@ -101,7 +105,9 @@ def observer() -> Any:
     here = Path(__file__).parent
     sources = [here / f"{name}.py" for name in ("observer", "shadow", "accesses", "clocks", "boxes", "cells", "words")]
     sources += sorted((here / "rules").glob("*.py"))
-    sources += [here.parent / f"{name}.py" for name in ("opcodes", "layout", "crosscore", "scalars", "native")]
+    sources += [
+        here.parent / f"{name}.py" for name in ("opcodes", "layout", "crosscore", "tile_queues", "scalars", "native")
+    ]
     with Progress(1) as progress:
         kernel = Kernel(f"observer.{source_digest(sources)}", _observe)
         return load_or_compile(kernel, lambda: progress.compiling("the observer of the checks"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pypto.sim import crosscore
+from pypto.sim import tile_queues
 from pypto.sim.recording import Words
 
 
@@ -18,12 +18,12 @@ class QueueShadows:
 
     def follow(self, cluster: Words) -> None:
         """Give every queue of a cluster (its words) codes for its slots."""
-        queues = cluster[crosscore.QUEUES :].reshape(-1, crosscore.QUEUE_WORDS)
-        for number in np.flatnonzero(queues[:, crosscore.SLOT_BYTES]):
+        queues = cluster[tile_queues.QUEUES : tile_queues.QUEUES_END].reshape(-1, tile_queues.QUEUE_WORDS)
+        for number in np.flatnonzero(queues[:, tile_queues.SLOT_BYTES]):
             queue = queues[number]
-            first = int(queue[crosscore.DATA])
-            size = int(queue[crosscore.DEPTH]) * (int(queue[crosscore.SLOT_BYTES]) + crosscore.SLOT_HEADER)
+            first = int(queue[tile_queues.DATA])
+            size = int(queue[tile_queues.DEPTH]) * (int(queue[tile_queues.SLOT_BYTES]) + tile_queues.SLOT_HEADER)
             codes = self._codes.get(first)
             if codes is None or len(codes) < size:
                 codes = self._codes[first] = np.zeros(size, np.uint8)
-            queue[crosscore.SHADOW] = codes.ctypes.data - first
+            queue[tile_queues.SHADOW] = codes.ctypes.data - first

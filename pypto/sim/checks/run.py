@@ -13,10 +13,11 @@ import numpy as np
 from pypto.sim.checks.contracts import contract_findings
 from pypto.sim.checks.deferred import crowded_findings
 from pypto.sim.checks.directions import direction_findings
-from pypto.sim.checks.failures import failure_findings, left_behind_findings
+from pypto.sim.checks.failures import failure_findings
 from pypto.sim.checks.findings import Finding, error_of
 from pypto.sim.checks.forced import keep
 from pypto.sim.checks.index_watch import IndexWatch
+from pypto.sim.checks.queue_findings import left_behind_findings
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
 from pypto.sim.checks.selection import Checks

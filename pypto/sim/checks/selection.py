@@ -104,7 +104,7 @@ class Checks:
 @cache
 def _bits(kinds: frozenset[str]) -> int:
     bits = w.ORDER if kinds & (_ORDER | _RANKS) else 0
-    if kinds & _VALUES:
+    if kinds & _VALUES or "fifo" in kinds and kinds != CHEAP:
         bits |= w.UNDEFINED
     if kinds & {"precision", "overflow"}:
         bits |= w.PRECISION

@@ -28,6 +28,7 @@ from pypto.sim.checks.places import (
     result_register,
     tile_shape,
 )
+from pypto.sim.checks.queue_findings import used_after_free
 from pypto.sim.recording import Words
 from pypto.sim.syntax import Instruction, TensorParameter, Tile
 
@@ -78,6 +79,8 @@ def _host_tensor(watch: LaunchWatch, number: int, memory: Memory, shadow: np.nda
                 yield _unwritten(watch, number, memory, runs)
         elif code >= w.FIRST_ORIGIN:
             origin = watch.origins[int(code) - w.FIRST_ORIGIN]
+            if int(origin[w.OR_KIND]) == w.FREED_SLOT:
+                continue  # its use has been told
             yield _from_origin(watch, origin, memory, runs)
 
 
@@ -297,6 +300,8 @@ def _event(watch: LaunchWatch, event: Words) -> Finding:
         return _added(watch, event)
     if kind == w.WRAPPED:
         return _wrapped(watch, event)
+    if kind == w.USED_FREED:
+        return used_after_free(watch, event)
     if kind == w.PADDING_COUNTS:
         return _padding_counts(watch, event)
     return _branched(watch, event)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from pypto.sim import crosscore
+from pypto.sim import tile_queues
 from pypto.sim.checks.boxes import BOX_WORDS
 
-QUEUES: Final = 2 * crosscore.CHANNELS * 2  # of a cluster, by direction, channel and lane
+QUEUES: Final = 2 * tile_queues.CHANNELS * 2  # of a cluster, by direction, channel and lane
 
 # state of one core, int64[STATE_WORDS]; its address is the WATCH word of the frame
 # of the block that runs; START words that are set together when it begins
@@ -118,11 +118,13 @@ FROM_UNWRITTEN: Final = 1
 FROM_PADDING: Final = 2
 OVERFLOWED: Final = 3
 BECAME_NAN: Final = 4
+FREED_SLOT: Final = 11  # a free gave the slot of the tile back; OR_OPERAND 1: it named a younger tile
 # kinds of event only
 BRANCHED: Final = 5  # a scalar register took an undefined element
 ADDED: Final = 6  # an atomic addition to memory that was never written
 INDEX_OUTSIDE: Final = 7
 WRAPPED: Final = 8  # OR_VALUE: what an integer result is in wider numbers, OR_LIMIT: what it has become
+USED_FREED: Final = 10  # a tile whose slot was freed is used; OR_VALUE: its code, which names a FREED_SLOT
 PADDING_COUNTS: Final = 9  # padding decides a reduction, OR_ROWS x OR_COLS elements are data, OR_VALUE: PADDED_IN_…
 
 # a row of the access log
@@ -166,6 +168,7 @@ MAKES_CONSTANTS: Final = 2  # infinities it writes are meant
 STORES: Final = 4
 ADDS: Final = 8  # atomic
 STAYS_IN_RANGE: Final = 16  # makes no infinity or NaN from finite values
+MAY_USE_FREED: Final = 64  # the program frees slots of queues, and the instruction takes a tile
 EXPONENTIAL: Final = 32  # of a value beyond the range it is infinite in every format
 
 # rules: which elements of the sources an element of the destination depends on

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import pypto.language as pl
-from pypto.sim import crosscore
+from pypto.sim import crosscore, tile_queues
 from pypto.sim.checks import words as w
 from pypto.sim.checks.clocks import EVENT_PLACES, GLOBAL_PLACES
 from pypto.sim.checks.crews import Crew
@@ -19,9 +19,9 @@ M, K, N, TRIPS = 32, 32, 32, 600
 @pytest.mark.parametrize("depths", [{0: 8}, {0: 16, 1: 16}, {3: 1, 33: 4, 34: 40}])
 def test_every_slot_of_every_queue_has_a_clock_of_its_own(depths):
     channels = np.zeros(crosscore.CLUSTER_WORDS, np.int64)
-    queues = channels[crosscore.QUEUES :].reshape(-1, crosscore.QUEUE_WORDS)
+    queues = channels[tile_queues.QUEUES : tile_queues.QUEUES_END].reshape(-1, tile_queues.QUEUE_WORDS)
     for queue, depth in depths.items():
-        queues[queue, crosscore.DEPTH], queues[queue, crosscore.SLOT_BYTES] = depth, 64
+        queues[queue, tile_queues.DEPTH], queues[queue, tile_queues.SLOT_BYTES] = depth, 64
     crew = Crew(1, 3, 2, channels)
     places = [
         int(crew.words[w.CREW_QUEUES + queue]) + slot for queue, depth in depths.items() for slot in range(depth + 1)

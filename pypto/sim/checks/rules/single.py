@@ -9,6 +9,7 @@ from pypto.sim import opcodes as op
 from pypto.sim.checks import words as w
 from pypto.sim.checks.accesses import allocation_address, begin_access, log_element
 from pypto.sim.checks.rules.memory import is_followed, is_window, memory_map
+from pypto.sim.checks.rules.queues import follow_element_use
 from pypto.sim.checks.rules.tile import code_at, set_code, valid_cols, valid_rows
 from pypto.sim.checks.shadow import code_of, is_undefined, new_event, set_codes
 from pypto.sim.kernels.compilation import kernel_code
@@ -67,6 +68,7 @@ def follow_tile_element(state, frame, code, pc, base):
     if code[pc] == op.STORE_TILE:
         set_code(state, tile, row, col, 0)
     else:
+        follow_element_use(state, tile, code[pc + 3])
         _branch(state, code[pc + 3], code_at(state, tile, row, col), row, col, tile, 0, 0)
 
 
