@@ -18,6 +18,7 @@ from pypto.sim.queue_state import EventState, QueueState, event_states, queue_st
 from pypto.sim.recording import Words
 from pypto.sim.tasks import TaskPlan
 from pypto.sim.tile_program import Transfer
+from pypto.sim.wait_answers import answers
 from pypto.sim.waiting import deadlock_text, overdue
 
 
@@ -161,7 +162,7 @@ def _run(seats: list[Seat], allocations: Allocations, channels: Channels, total:
         if not progress and counters == quiet:
             error = DeadlockError(deadlock_text(remaining, seats, total))
             error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for seat in remaining)
-            error.overdue = tuple(overdue(remaining, seats))
+            error.overdue, error.answers = tuple(overdue(remaining, seats)), tuple(answers(remaining, seats))
             raise error
         waiting, quiet = remaining, counters
 

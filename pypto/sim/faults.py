@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pypto.sim.recording import Words
     from pypto.sim.syntax import Operand, Statement
     from pypto.sim.tile_program import TileProgram
+    from pypto.sim.wait_answers import Answer
     from pypto.sim.waiting import Overdue
 
 
@@ -42,11 +43,12 @@ class DivisionByZeroError(ExecutionError, ZeroDivisionError):
 class DeadlockError(ExecutionError):
     """Blocks wait for each other and none can go on; ``waiting`` are the programs and instructions that wait.
 
-    ``overdue`` are queues that are full of tiles that nobody frees any more.
+    ``overdue`` are queues full of tiles that nobody frees any more, ``answers`` what would let the cores go on.
     """
 
     waiting: tuple[tuple[TileProgram, int], ...] = ()
     overdue: tuple[Overdue, ...] = ()
+    answers: tuple[Answer, ...] = ()
 
 
 def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:

@@ -65,6 +65,7 @@ def queue_error(program: TileProgram, frame: Words, index: int, where: str) -> Q
     fault = _QueueFault(program, frame, index)
     error = QueueError(f"{fault.message()}\n{where}")
     error.site, error.subject = (program, index), fault.tile
+    error.index_ranges = ((fault.number, fault.number + 1),)
     error.repair, error.others, error.sender = _REPAIRS.get(fault.code, _COUNT), fault.earlier(), fault.push()
     return error
 
@@ -78,7 +79,7 @@ class _QueueFault:
         self.statement, self.name = statement, statement.mnemonic
         self.register: str = getattr(statement.operands[0], "name", "")
         self.tile, self.channel = program.author(self.register), int(str(statement.attributes.get("id", 0)))
-        slot = int(frame[op.DETAIL]) if self.code not in (op.NO_PARTNER, op.FREE_WITHOUT_POP) else 0
+        slot, self.number = int(frame[op.DETAIL]), int(frame[op.DETAIL + 2])
         self.slot = memory_view(slot, tile_queues.SLOT_HEADER).view(np.int64) if slot else None
 
     def message(self) -> str:

@@ -60,7 +60,7 @@ class QueueState:
 
 @dataclass(frozen=True)
 class EventState:
-    """An event that ``core`` of a cluster has been given ``pending`` times more than it has waited.
+    """An event that ``core`` of a cluster has ``awaited`` and has been given ``pending`` times more.
 
     ``missing``: the lanes that have not set it, when the others' sets do not count before; ``places`` are (core,
     instruction) of sets.
@@ -68,6 +68,7 @@ class EventState:
 
     event: int
     core: int
+    awaited: int
     pending: int
     missing: tuple[int, ...]
     places: tuple[tuple[int, int], ...]
@@ -121,6 +122,12 @@ def event_state(cluster: Words, event: int, core: int) -> EventState:
     arrived = [int(word) for word in cluster[first : first + lanes]]
     missing = tuple(lane for lane, count in enumerate(arrived) if count == 0) if any(arrived) else ()
     places = cluster[crosscore.SET_PLACES + 3 * event :][:3]
+    awaited = int(cluster[crosscore.WAIT_COUNT + 3 * event + core])
     return EventState(
-        event, core, pending, missing, tuple((c, int(place) - 1) for c, place in enumerate(places) if place > 0)
+        event,
+        core,
+        awaited,
+        pending,
+        missing,
+        tuple((c, int(place) - 1) for c, place in enumerate(places) if place > 0),
     )

@@ -33,7 +33,7 @@ QUEUES_END: Final = QUEUES + 4 * CHANNELS * QUEUE_WORDS
 # words of a queue
 DEPTH, SLOT_BYTES, PUSHED, POPPED, FREED, DATA = 0, 1, 2, 3, 4, 5
 SHADOW: Final = 6  # from a byte of a slot to what checks know of it, 0: nothing is followed
-# words of a slot's header: the sender writes those up to SLOT_PUSH, the receiver the others
+# words of a slot's header: the sender writes those up to SLOT_NUMBER, the receiver the others
 SLOT_HEADER: Final = 128  # bytes
 (
     SLOT_ROWS,
@@ -45,10 +45,11 @@ SLOT_HEADER: Final = 128  # bytes
     SLOT_SPLIT,
     SLOT_STRIDE,  # lane stride, 0: not stated
     SLOT_PUSH,  # instruction of the push
+    SLOT_NUMBER,  # of the tile in its queue
     SLOT_POP,  # instruction of the pop
     SLOT_TILE,  # word of the receiver's frame with the tile it was popped into
     SLOT_FREE,  # instruction of the free that named this tile, NOT_FREED before
-) = range(12)
+) = range(13)
 NOT_FREED: Final = -1
 
 
@@ -73,9 +74,17 @@ def slot_address(queue, sequence):
 
 @kernel_code
 def _fault_at(frame, slot, lane, code):
-    """Note where a fault concerns a slot; returns its ``code``."""
+    """Note which slot a fault concerns; returns its ``code``."""
     frame[op.DETAIL], frame[op.DETAIL + 1] = slot, lane
+    frame[op.DETAIL + 2] = load_word(slot + 8 * SLOT_NUMBER)
     return code
+
+
+@kernel_code
+def _no_partner(frame):
+    """A fault: the task has no core on the other side."""
+    frame[op.DETAIL] = frame[op.DETAIL + 1] = frame[op.DETAIL + 2] = 0
+    return op.NO_PARTNER
 
 
 @kernel_code
@@ -150,7 +159,7 @@ def push(frame, code, pc, cluster):
     to_lanes = direction == CUBE_TO_VECTOR
     first, last = _first_lane(frame, to_lanes), _last_lane(frame, cluster, to_lanes)
     if load_word(cluster + 8 * (LANES if to_lanes else HAS_CUBE)) == 0:
-        return op.NO_PARTNER
+        return _no_partner(frame)
     for lane in range(first, last):
         if _full(queue_address(cluster, direction, channel, lane)):
             return -1
@@ -165,6 +174,7 @@ def push(frame, code, pc, cluster):
         store_word(slot + 8 * SLOT_SPLIT, split)
         store_word(slot + 8 * SLOT_STRIDE, code[pc + 7])
         store_word(slot + 8 * SLOT_PUSH, code[pc + 2])
+        store_word(slot + 8 * SLOT_NUMBER, sequence)
         frame[op.ARGUMENTS + 1] = sequence
     return 0
 
@@ -233,7 +243,7 @@ def pop(frame, code, pc, cluster):
     to_cube = direction == VECTOR_TO_CUBE
     first, last = _first_lane(frame, to_cube), _last_lane(frame, cluster, to_cube)
     if load_word(cluster + 8 * (LANES if to_cube else HAS_CUBE)) == 0:
-        return op.NO_PARTNER
+        return _no_partner(frame)
     parts = last - first if to_cube and split != 0 else 1
     for lane in range(first, last):
         queue = queue_address(cluster, direction, channel, lane)
@@ -315,14 +325,16 @@ def free(frame, code, pc, cluster):
     to_cube = direction == VECTOR_TO_CUBE
     first, last = _first_lane(frame, to_cube), _last_lane(frame, cluster, to_cube)
     if load_word(cluster + 8 * (LANES if to_cube else HAS_CUBE)) == 0:
-        return op.NO_PARTNER
+        return _no_partner(frame)
     wrong = _wrong_free(frame, code, pc, cluster, queue_address(cluster, direction, channel, first), first)
     if wrong != 0:
         return wrong
     for lane in range(first, last):
         queue = queue_address(cluster, direction, channel, lane)
         if load_word(queue + 8 * FREED) >= load_word(queue + 8 * POPPED):
-            return _fault_at(frame, 0, lane, op.FREE_WITHOUT_POP)
+            frame[op.DETAIL], frame[op.DETAIL + 1] = 0, lane
+            frame[op.DETAIL + 2] = load_word(queue + 8 * FREED)
+            return op.FREE_WITHOUT_POP
     for lane in range(first, last):
         queue = queue_address(cluster, direction, channel, lane)
         frame[op.ARGUMENTS + 1] = _count(queue + 8 * FREED)

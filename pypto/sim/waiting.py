@@ -11,7 +11,7 @@ from pypto.sim import crosscore, tile_queues
 from pypto.sim import opcodes as op
 from pypto.sim.faults import source_place, where
 from pypto.sim.memory import memory_view
-from pypto.sim.queue_state import POPS, PUSHES, QueueState, event_state, event_states, queue_state
+from pypto.sim.queue_state import FREES, POPS, PUSHES, QueueState, event_state, event_states, queue_state
 from pypto.sim.recording import Words
 from pypto.sim.syntax import Instruction
 
@@ -133,12 +133,11 @@ def _for_event(seat: Seat, event: int, seats: Sequence[Seat]) -> str:
     """What is known of an event that does not come."""
     cluster = cluster_of(seat)
     state = event_state(cluster, event, seat.core)
-    taken = int(cluster[crosscore.WAIT_COUNT + 3 * event + seat.core])
     if state.missing:
         lanes = ", ".join(core_name(1 + lane) for lane in state.missing)
         text = f"waits for event {event}, which {lanes} has not set"
-    elif taken:
-        text = f"waits for event {event} again: it has come {taken} time{'s' if taken > 1 else ''}"
+    elif state.awaited:
+        text = f"waits for event {event} again: it has come {state.awaited} time{'s' if state.awaited > 1 else ''}"
     else:
         text = f"waits for event {event}, which nobody sets"
     others = []
@@ -216,11 +215,6 @@ def _asks_for_more(receiver: Seat, queue: QueueState) -> bool:
 
 
 def _frees(receiver: Seat, queue: QueueState) -> bool:
-    from pypto.sim.queue_state import FREES
+    from pypto.sim.wait_answers import queue_uses
 
-    return any(
-        isinstance(statement, Instruction)
-        and statement.mnemonic == FREES[queue.direction]
-        and statement.attributes.get("id", 0) == queue.channel
-        for statement in receiver.frame.program.statements
-    )
+    return bool(queue_uses(receiver.frame.program, FREES, queue))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pypto.ir import nodes as ir
 from pypto.ir.enums import FunctionType, SplitMode
 from pypto.ir.errors import CompileError, PartialCodegenError
-from pypto.ir.lowering.cores import separate
+from pypto.ir.lowering.cores import Core, separate
 from pypto.ir.lowering.instructions import Kernel
 from pypto.ir.lowering.kernel import KernelLowering
 from pypto.ir.lowering.memory import Space, plan
@@ -86,9 +86,13 @@ def build(program: ir.Program, entry: ir.Function, chip: Any, planner: Planner =
     return result
 
 
+_SIDES: Final[dict[FunctionType, Core]] = {FunctionType.AIC: "aic", FunctionType.AIV: "aiv"}
+
+
 def _add_kernel(result: Build, function: ir.Function, spaces: dict[str, Space], clusters: int) -> None:
     kernel = KernelLowering(function, clusters).run()
-    members = separate(kernel, int(function.attrs.get("slot_num", 0)))
+    stated = _SIDES.get(function.type)
+    members = separate(kernel, int(function.attrs.get("slot_num", 0)), stated)
     lanes = 2 if _uses_lanes(function) else 1
     if lanes == 2 and len(members) == 1 and members[0].core == "aiv":
         members[0].name = f"{kernel.name}_aiv"

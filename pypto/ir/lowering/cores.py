@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
+from pypto.ir.errors import CompileError
 from pypto.ir.lowering.instructions import (
     Branch,
     Instruction,
@@ -82,11 +83,28 @@ def sides(node: Instruction) -> set[Core]:
     return found
 
 
-def separate(kernel: Kernel, slots: int = 0) -> list[Kernel]:
+def _check_transfers(kernel: Kernel, stated: Core) -> None:
+    """``CompileError`` for a transfer that the other side of the cluster makes."""
+    for node in instructions(kernel.body):
+        name = node.mnemonic
+        if SIDES.get(name, stated) != stated:
+            there, other = {"aic": ("cube", "aiv"), "aiv": ("vector lanes", "aic")}[stated]
+            own = name.rpartition("_")[0] + f"_{other}"
+            raise CompileError(
+                f"pl.{name} runs on the other side: {kernel.name!r} is an {stated.upper()} function, which runs on the "
+                f"{there}; legal there: pl.{own}",
+                node.span,
+            )
+
+
+def separate(kernel: Kernel, slots: int = 0, stated: Core | None = None) -> list[Kernel]:
     """The programs of ``kernel``: one for a pure kernel, cube and vector for a mixed one.
 
-    ``slots``: tiles in flight per queue between the two, 0 for the default.
+    ``slots``: tiles in flight per queue between the two, 0 for the default. ``stated``: the side that its author says
+    it runs on. ``CompileError`` for a transfer that the other side makes.
     """
+    if stated is not None:
+        _check_transfers(kernel, stated)
     used = {side for node in instructions(kernel.body) for side in sides(node)}
     if len(used) < 2:
         core: Core = used.pop() if used else "aiv"

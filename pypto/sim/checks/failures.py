@@ -79,12 +79,12 @@ def _waiting(failure: DeadlockError) -> Finding:
     message = text if not operations else f"{text}\n  waiting: {operations}"
     subject = failure.subject or next((n for p, i in failure.waiting if (n := tensor_operand(p, i)) != "?"), "")
     starved = STARVED.findall(text)
-    kind, repair = ("starvation", STARVATION_REPAIR) if starved else ("deadlock", _wait_repair(names))
+    kind, repair = ("starvation", STARVATION_REPAIR) if starved else ("deadlock", _wait_repair(names, failure))
     if starved:
         tasks = [*starved[0].split(", "), *tasks]
-    return Finding(
-        kind, message, subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places[:4])), None, (), repair
-    )
+    others = [location(*place) for answer in failure.answers for place in answer.places]
+    places = list(dict.fromkeys(places[:4])) + list(dict.fromkeys(others))[:4]
+    return Finding(kind, message, subject, tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(places)), None, (), repair)
 
 
 STARVED: Final = re.compile(r"(?m)^ *(.+) cannot start: blocked waits hold every core")
@@ -96,19 +96,15 @@ STARVATION_REPAIR: Final = (
 )
 
 
-def _wait_repair(names: list[str]) -> str:
-    advice = []
-    if any(name.startswith("tpush") for name in names):
-        advice.append("free every popped tile (tfree_to_aic, tfree_to_aiv) so that the slots of the queue come back")
-    if any(name.startswith("tpop") for name in names):
-        advice.append("push as many tiles as are popped, with the same id")
+def _wait_repair(names: list[str], failure: DeadlockError) -> str:
+    advice = list(dict.fromkeys(answer.advice for answer in failure.answers))
     if "syncall" in names:
         advice.append(
             "launch at most as many blocks as run at once (pl.system.available_aiv_count) and with sync_start=True"
         )
     if "syncall_soft" in names:
         advice.append("let exactly used_cores cores call it, all with the same gm_workspace, and run at once")
-    if "sync_wait" in names:
+    if "sync_wait" in names and not failure.answers:
         advice.append("set the event that is awaited: sync_set with the same number")
     if "signal_wait" in names or "signal_defer" in names:
         advice.append("notify the peers first, before any wait: publish, notify, wait, read")

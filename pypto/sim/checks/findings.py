@@ -42,8 +42,8 @@ class Finding:
     """One mistake.
 
     ``bytes`` is the range [low, high) within the tensor or tile, ``index_ranges`` the same as one (low, high) per axis
-    (of a queue: the tiles concerned, counted from 0); ``tasks`` name the tasks in the order they were submitted,
-    ``locations`` the lines in the same order.
+    (of a queue or event: the tiles or sets concerned, counted from 0); ``tasks`` name the tasks in the order they were
+    submitted, ``locations`` the lines in the same order.
     """
 
     kind: str

@@ -11,6 +11,7 @@ from pypto.sim.checks.places import element_register, location, operand_at, oper
 from pypto.sim.faults import source_place
 from pypto.sim.queue_state import FREES, POPS, PUSHES, EventState, QueueState
 from pypto.sim.syntax import Instruction, Register
+from pypto.sim.wait_answers import queue_uses
 from pypto.sim.waiting import core_name
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def misused_queue(failure: QueueError, message: str) -> Finding:
     places = [location(program, index, f"'{program.name}' {verb}")]
     places += [location(other, at, what) for other, at, what in failure.others]
     tasks = dict.fromkeys((program.name, *(other.name for other, _, _ in failure.others)))
-    return Finding("fifo", message, failure.subject, tuple(tasks), tuple(places), None, (), failure.repair)
+    return Finding(
+        "fifo", message, failure.subject, tuple(tasks), tuple(places), None, failure.index_ranges, failure.repair
+    )
 
 
 def overdue_finding(failure: DeadlockError, overdue: Overdue) -> Finding:
@@ -45,9 +48,8 @@ def overdue_finding(failure: DeadlockError, overdue: Overdue) -> Finding:
     first = receiver.author(_tile_of(receiver, next(iter(pops))))
     message = (
         f"'{sender.name}' waits for ever for a free slot of queue {queue.channel} ({PUSHES[queue.direction]}, depth "
-        f"{queue.depth}): '{receiver.name}' has popped {queue.popped} tiles and freed {queue.freed}; "
-        f"{_tiles(held[0].sequence, held[-1].sequence)} {'is' if len(held) == 1 else 'are'} popped into '{first}' and "
-        f"never freed\n{failure}"
+        f"{queue.depth}): '{receiver.name}' has popped {_count(queue.popped)} and freed {queue.freed}; "
+        f"{_tiles(held[0].sequence, held[-1].sequence)}, popped into '{first}', {_be(len(held))} not freed\n{failure}"
     )
     places = [location(sender, push, f"'{sender.name}' pushes") for push in pushes]
     places += [location(receiver, pop, f"'{receiver.name}' pops") for pop in pops]
@@ -55,8 +57,16 @@ def overdue_finding(failure: DeadlockError, overdue: Overdue) -> Finding:
     ranges = ((held[0].sequence, held[-1].sequence + 1),)
     return Finding(
         "fifo", message, first, (sender.name, receiver.name), tuple(dict.fromkeys(places)), None, ranges,
-        _free_repair(receiver, queue, list(pops)),
+        _free_repair(receiver, queue, list(pops)) + _in_time(overdue),
     )  # fmt: skip
+
+
+def _in_time(overdue: Overdue) -> str:
+    """What else helps a receiver that means to free, but asks for one tile more before."""
+    queue, program = overdue.queue, overdue.receiver.frame.program
+    if overdue.ended or not queue_uses(program, FREES, queue):
+        return ""
+    return f", and before the pop that waits; or let the ring hold more than {_count(queue.depth)} (slot_num)"
 
 
 def left_behind_findings(left: Sequence[tuple[TaskPlan, LeftBehind]]) -> Iterator[Finding]:
@@ -96,8 +106,9 @@ def _unpopped(plan: TaskPlan, queue: QueueState) -> Finding:
     pushes = _sites(programs, PUSHES, queue)
     task = pushes[0][0].name if pushes else plan.request.kernel
     message = (
-        f"'{task}' pushes {queue.pushed} tiles into queue {queue.channel} ({push}){_of_lane(queue)} and {queue.popped} "
-        f"are popped ({pop}): {queue.pushed - queue.popped} left behind, with which the next task on this core starts"
+        f"'{task}' pushes {_count(queue.pushed)} into queue {queue.channel} ({push}){_of_lane(queue)} and "
+        f"{queue.popped} {_be(queue.popped)} popped ({pop}): {queue.pushed - queue.popped} left behind, with which the "
+        "next task on this core starts"
     )
     places = [location(program, index, f"'{program.name}' pushes") for program, index in pushes]
     places += [location(p, index, f"'{p.name}' pops") for p, index in _sites(programs, POPS, queue)]
@@ -112,7 +123,7 @@ def _unfreed(plan: TaskPlan, queue: QueueState) -> Finding:
     pops = list(dict.fromkeys(slot.pop for slot in queue.held))
     tile = receiver.author(_tile_of(receiver, pops[0]))
     message = (
-        f"'{receiver.name}' pops {queue.popped} tiles from queue {queue.channel} ({POPS[queue.direction]})"
+        f"'{receiver.name}' pops {_count(queue.popped)} from queue {queue.channel} ({POPS[queue.direction]})"
         f"{_of_lane(queue)} and frees {queue.freed}: {count} of the {queue.depth} slots stay taken, with which the "
         "next task on this core starts"
     )
@@ -152,7 +163,9 @@ def _unawaited(plan: TaskPlan, event: EventState) -> Finding:
         and statement.mnemonic == "sync_wait"
         and statement.operands[:1] == (event.event,)
     ]
-    return Finding("fifo", message, "", _tasks(plan), tuple(dict.fromkeys(places)), None, (), repair)
+    ranges = ((event.awaited, event.awaited + max(event.pending, 1)),)
+    name, tasks = f"event {event.event}", _tasks(plan)
+    return Finding("fifo", message, name, tasks, tuple(dict.fromkeys(places)), None, ranges, repair)
 
 
 def used_after_free(watch: LaunchWatch, event: Words) -> Finding:
@@ -177,7 +190,8 @@ def used_after_free(watch: LaunchWatch, event: Words) -> Finding:
     places = (
         location(program, at, f"'{program.name}' frees"), location(program, index, f"'{name}' in '{program.name}'"),
     )  # fmt: skip
-    return Finding("fifo", message, tile, (program.name,), places, None, (), repair)
+    number = int(free[w.OR_ROW])
+    return Finding("fifo", message, tile, (program.name,), places, None, ((number, number + 1),), repair)
 
 
 # --- places
@@ -189,14 +203,7 @@ def _mnemonic(program: TileProgram, index: int) -> str:
 
 def _sites(programs: Sequence[TileProgram], mnemonics: Sequence[str], queue: QueueState) -> list[Site]:
     """Instructions that use a queue: ``mnemonics`` by its direction."""
-    return [
-        (program, index)
-        for program in programs
-        for index, statement in enumerate(program.statements)
-        if isinstance(statement, Instruction)
-        and statement.mnemonic == mnemonics[queue.direction]
-        and statement.attributes.get("id", 0) == queue.channel
-    ]
+    return [(program, index) for program in programs for index in queue_uses(program, mnemonics, queue)]
 
 
 def _tile_of(program: TileProgram, pop: int) -> str:
@@ -227,6 +234,14 @@ def _free_repair(receiver: TileProgram, queue: QueueState, pops: Sequence[int]) 
         id_ = f", id={queue.channel}" if queue.channel else ""
         advice.append(f"pl.{FREES[queue.direction]}({receiver.author(tile)}{id_}){at}")
     return f"free every popped tile: {'; '.join(dict.fromkeys(advice))}"
+
+
+def _count(tiles: int) -> str:
+    return f"{tiles} tile" if tiles == 1 else f"{tiles} tiles"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _tiles(first: int, last: int) -> str:

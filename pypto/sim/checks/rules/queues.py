@@ -90,11 +90,11 @@ def follow_element_use(state, tile, instruction):
 
 
 @kernel_code
-def _mark(state, tile, instruction, by_another):
+def _mark(state, tile, instruction, by_another, number):
     """The slot of ``tile`` is gone: the sender may overwrite what the tile stands for."""
     launch = as_pointer(state[w.LAUNCH])
     code = new_origin(
-        launch, w.FREED_SLOT, state[w.PROGRAM], instruction, by_another, 0, 0, 0, 0, state[w.NODE], state[w.SEAT]
+        launch, w.FREED_SLOT, state[w.PROGRAM], instruction, by_another, number, 0, 0, 0, state[w.NODE], state[w.SEAT]
     )
     origin = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (code - w.FIRST_ORIGIN))
     if origin[w.OR_KIND] == w.FREED_SLOT:  # there is room for so many origins only
@@ -106,7 +106,7 @@ def follow_free(state, frame, code, pc, base):
     """A slot was given back: that of the tile named, and of the oldest one popped if that is another."""
     if state[w.ASKED] & w.UNDEFINED == 0 or code[pc + 7] & op.FREES_A_COPY != 0:
         return
-    _mark(state, base + 8 * code[pc + 8], code[pc + 2], 0)
+    _mark(state, base + 8 * code[pc + 8], code[pc + 2], 0, frame[op.ARGUMENTS + 1])
     if code[pc + 7] & op.FREES_BY_NAME == 0:
         return
     direction = code[pc + 4]
@@ -116,7 +116,7 @@ def follow_free(state, frame, code, pc, base):
     tile = load_word(slot + 8 * tile_queues.SLOT_TILE)
     not_named = load_word(slot + 8 * tile_queues.SLOT_FREE) == tile_queues.NOT_FREED
     if not_named and tile_queues.slot_of_tile(queue, tile) == slot:
-        _mark(state, base + 8 * tile, code[pc + 2], 1)
+        _mark(state, base + 8 * tile, code[pc + 2], 1, frame[op.ARGUMENTS + 1])
 
 
 @kernel_code
