@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pypto.sim.chips import Chip
 
 # Building and uploading the runtime arena for a new ring sizing: "of the order of a second" (spec runtime 8.3); guess.
 ARENA_BUILD_NS: Final = 1_000_000_000
@@ -36,7 +39,12 @@ def host_model(chip_name: str) -> HostModel:
     """The host path of the chip called ``chip_name``."""
     from pypto.sim.chips import chip
 
-    host = chip(chip_name).host
+    return host_model_of(chip(chip_name))
+
+
+def host_model_of(description: Chip) -> HostModel:
+    """The host path of a described chip; all durations round to nanoseconds."""
+    host = description.host
     return HostModel(
         allocation_ns=round(host.device_malloc.value),
         upload_bytes_per_us=round(host.upload_gbps.value * 1000),

@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+from watch import Watch
 
 from pypto.ir.instructions import INSTRUCTIONS
 from pypto.sim.timing import codes
@@ -15,24 +16,25 @@ from pypto.validation.streams import vector_add
 from pypto.validation.writer import AIC, AIV, Kernel, Launch, one
 
 
-def vector_rows(generation):
-    """Cost rows of every vector instruction, by dtype and by shape of the tile."""
-    k = Kernel()
-    for kind in ("fp32", "fp16", "int32"):
-        tiles = [k.tile(16, 64, kind, at=at) for at in (0, 0x10020, 0x10000)]
-        wide = [k.tile(8, 320, kind, at=at, stride=512) for at in (0, 0x10100, 0x20000)]
-        for mnemonic in (m for m in RECIPES if m in INSTRUCTIONS):
+def vector_programs():
+    """A program per vector instruction: by dtype and by shape of the tile; and one per conversion."""
+    for mnemonic in (m for m in RECIPES if m in INSTRUCTIONS):
+        k = Kernel(mnemonic)
+        for kind in ("fp32", "fp16", "int32"):
+            tiles = [k.tile(16, 64, kind, at=at) for at in (0, 0x10020, 0x10000)]
+            wide = [k.tile(8, 320, kind, at=at, stride=512) for at in (0, 0x10100, 0x20000)]
             for a, b, d in (tiles, wide):
                 k.do(mnemonic, [d], [a, b])
+        yield k.program()
     for source, result in (("fp32", "fp16"), ("fp16", "int8"), ("fp16", "fp8e4m3fn"), ("fp32", "fp8e4m3fn"),
                            ("bfloat16", "fp4"), ("fp8e4m3fn", "fp32"), ("fp4", "bfloat16"), ("fp16", "fp32"),
                            ("fp32", "int32"), ("fp16", "int16")):  # fmt: skip
-        a, b = k.tile(8, 256, source), k.tile(8, 256, result)
-        k.do("tcvt", [b], [a])
+        k = Kernel(f"{source} to {result}")
+        yield k.do("tcvt", [k.tile(8, 256, result)], [k.tile(8, 256, source)]).program()
     for kind in ("fp32", "fp16"):
+        k = Kernel(f"precise {kind}")
         tile = k.tile(8, 256, kind)
-        k.do("trecip", [tile], [tile], high_precision=1)
-    return k.program()
+        yield k.do("trecip", [tile], [tile], high_precision=1).program()
 
 
 def cube_kernel():
@@ -169,25 +171,35 @@ def drains():
 
 
 @functools.cache
-def recordings(generation):
-    launches = [
+def recordings():
+    """Launches of every kind; the chip they are timed on says of which generation."""
+    return [
         one(cube_kernel()), one(copies_kernel()), lanes(0), lanes(1), task_graph(), barrier(), deep_queue(),
         gemm(Gemm(512, 512, 512, (4, 6), (128, 256, 64), 2, 2)), attention(Attention(512, 512, 4)),
         readers(48, 60, 1 << 15), readers(24, 60, 1 << 15, core=AIC), readers(48, 30, 0), readers(24, 30, 0, core=AIC),
         readers(48, 8, 1 << 20), readers(24, 8, 1 << 20, pitch=4094, core=AIC), drains(),
         vector_add(48, 1 << 20, 4096, 2),
     ]  # fmt: skip
-    return launches, vector_rows(generation)
 
 
 EXTENTS = ((1, 300), (7, 20), (16, 64), (8, 320), (300, 8), (300, 64))
 
 
 @functools.cache
-def prices(generation, target):
-    """Cycles of every instruction for extents of one row, some and many, with what follows on the pipe."""
-    launches, program = recordings(generation)
-    tables = [program_costs(each, target) for each in (program, *(p for r in launches[:6] for p in r.programs))]
-    return np.array([
-        cycles(row, *extent, 64, 64, 64) + row[codes.TAIL] for table in tables for row in table for extent in EXTENTS
-    ])  # fmt: skip
+def programs():
+    """Programs that between them hold every instruction."""
+    return [*vector_programs(), *(p for recording in recordings()[:6] for p in recording.programs)]
+
+
+def prices(program, target):
+    """Nanoseconds of every instruction for extents of one row, some and many, with what follows on the pipe."""
+    table = program_costs(program, target)
+    values = [cycles(row, *extent, 64, 64, 64) + row[codes.TAIL] for row in table for extent in EXTENTS]
+    return np.array(values) * 1000 / target.clock_mhz
+
+
+@functools.cache
+def priced(target):
+    """Per program: its prices on ``target`` and the figures they come from."""
+    watch = Watch(target)
+    return [watch.of(lambda chip, p=p: prices(p, chip)) for p in programs()]

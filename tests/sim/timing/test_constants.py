@@ -3,7 +3,8 @@
 import functools
 
 import pytest
-from launches import prices, recordings, ring_pressure
+from launches import priced, prices, programs, recordings, ring_pressure
+from watch import Watch
 
 from pypto.sim.chips import chip
 from pypto.sim.recording import Recording
@@ -20,27 +21,38 @@ ELSEWHERE = {
         "hit_rate", "miss_rate", "row", "issue", "fixed", "latency", "split_lines", "odd_row")},
 }  # fmt: skip
 ON_ONE_CHIP = {"a2a3": ("mte1.scale_rate", "fixpipe.split_elements"), "a5": ("scalar.element",)}
-OTHER_LAYERS = ("spaces.", "host.", "link.")
+OTHER_LAYERS = ("spaces.", "host.", "link.")  # tests/sim/chips/test_other_layers.py
 
 
 RINGS = ("runtime.ring_window", "runtime.ring_heap", "runtime.rings")
 
 
-def moves(generation, before, after):
-    """Whether any price differs between two chips, or wall and time on cores of any launch, cold or warm."""
-    if (prices(generation, before) != prices(generation, after)).any():
-        return True
-    count = len(recordings(generation)[0])
-    return any(times(generation, number, before) != times(generation, number, after) for number in range(count))
+def moves(name, before, after):
+    """Whether any price differs between two chips, or wall and time on cores of any launch, cold or warm.
+
+    ``name``: the figure in which they differ; what does not read it cannot differ."""
+    for program, (base, figures) in zip(programs(), priced(before)):
+        if name in figures and (prices(program, after) != base).any():
+            return True
+    for recording, (base, figures) in zip(recordings(), timed(before)):
+        if name in figures and times(recording, after) != base:
+            return True
+    return False
 
 
 @functools.cache
-def times(generation, number, target):
-    recording, state, found = recordings(generation)[0][number], DeviceState(), []
+def timed(target):
+    """Per launch: its times on ``target`` and the figures they come from."""
+    watch = Watch(target)
+    return [watch.of(lambda chip, r=r: times(r, chip)) for r in recordings()]
+
+
+def times(recording, target):
+    state, found = DeviceState(), []
     for _ in range(2):
         timeline = time_recording(recording, target, state)
         found += [timeline.device_wall_ns, timeline.phases["orch"], *timeline.core_busy_us().values()]
-    return tuple(found)
+    return found
 
 
 def legal_beside(row):
@@ -63,7 +75,7 @@ def test_every_constant_moves_some_time(generation):
         name = row.name.rsplit(".", 1)[0] if row.name.startswith("vector.ops.") else row.name
         if not moving.get(name):
             others = legal_beside(row)
-            moving[name] = any(moves(generation, target, target.replace(**{row.name: other})) for other in others)
+            moving[name] = any(moves(row.name, target, target.replace(**{row.name: other})) for other in others)
     still = " ".join(name for name, moved in moving.items() if not moved)
     assert not still, still
 
@@ -85,7 +97,7 @@ def test_full_rings_hold_up_the_orchestrator(generation):
 @pytest.mark.parametrize("figures", [{}, {"clusters": 6, "l2_bytes": 1 << 20}, {"unit_flag": 1, "clock_mhz": 900}])
 def test_what_holds_for_launches_of_every_kind(generation, figures, tmp_path):
     target = chip(generation).replace(**figures)
-    for recording in recordings(generation)[0]:
+    for recording in recordings():
         timeline = time_recording(recording, target)
         assert sum(timeline.bottlenecks.values()) == pytest.approx(timeline.effective_ns, abs=2)
         assert timeline.roofline_ns <= timeline.effective_ns
