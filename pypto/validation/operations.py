@@ -52,7 +52,7 @@ def single_operations(
         ("X2", old, "expected_cyc"),
         ("X3", new, "measured_cyc"),
     ):
-        for number, line in enumerate(_table(name) if name in families else ()):
+        for number, line in enumerate(published_rows(name) if name in families else ()):
             if operations and line["op"] not in operations:
                 continue
             rows.append(_row(name, line, target, float(line[measured]), number % 2 == 1))
@@ -76,7 +76,8 @@ def _score(row: Row) -> float:
     return 0.0 if row.error is None else max(1 - row.error, 0.0)
 
 
-def _table(name: str) -> list[dict[str, str]]:
+def published_rows(name: str) -> list[dict[str, str]]:
+    """The lines of table X1, X2 or X3 as they are printed."""
     text = resources.files(__package__).joinpath("published", f"{name.lower()}.tsv").read_text()
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 

@@ -5,7 +5,7 @@ from pypto.sim.chips import chip
 from pypto.sim.timing import DeviceState, time_recording
 from pypto.sim.timing.costs import program_costs
 from pypto.sim.timing.cycles import cycles
-from pypto.validation.writer import Kernel, one
+from pypto.validation.writer import AIC, AIV, Kernel, one
 
 A2A3 = chip("a2a3")
 CYCLE_NS = 1000 / A2A3.clock_mhz
@@ -41,3 +41,38 @@ def run_cycles(kernel, target=A2A3, warm=False):
     for _ in range(2 if warm else 1):
         record = time_recording(recording, target, state).records()[0]
     return (record.end_ns - record.start_ns) * target.clock_mhz / 1000
+
+
+def copies(count, rows, row_bytes, pitch, *, space="vec", store=False, apart=None):
+    """So many copies of ``rows`` rows, ``pitch`` bytes apart, into (or out of) one of two tiles in turn."""
+    kernel = Kernel(core=AIC if space == "mat" else AIV)
+    tiles = [kernel.tile(rows, row_bytes, "int8", space) for _ in range(2)]
+    for i in range(count):
+        move = kernel.store if store else kernel.load
+        move(tiles[i % 2], i * (apart or rows * pitch), pitch=pitch)
+    return kernel
+
+
+def per_copy(count=12, warm=True, target=A2A3, **shape):
+    """Cycles from one copy to the next in a stream of them."""
+    pipe = "MTE3" if shape.get("store") else "MTE2"
+    long, short = (busy_cycles(copies(n, **shape), pipe, target, warm) for n in (2 * count, count))
+    return (long - short) / count
+
+
+def operands(count, left, right, kind="fp16"):
+    """Pairs of loads of ``left`` and ``right`` (rows, cols) into L0, two slots each, nobody waiting."""
+    kernel = Kernel(core=AIC)
+    source = kernel.tile(256, 256, kind, "mat")
+    tiles = [
+        [kernel.tile(*shape, kind, space) for _ in range(2)] for shape, space in ((left, "left"), (right, "right"))
+    ]
+    for i in range(count):
+        for pair in tiles:
+            kernel.do("textract", [pair[i % 2]], [source])
+    return kernel
+
+
+def odd(x):
+    """``x`` divided by its largest power-of-two factor."""
+    return x if x % 2 else odd(x // 2)

@@ -12,6 +12,7 @@ from pypto.sim.timing import codes as c
 from pypto.sim.timing.costs import program_costs
 from pypto.sim.timing.cycles import cycles
 from pypto.validation.derivation import START, derive, fitted_precision
+from pypto.validation.operations import precision, published_rows, single_operations
 from pypto.validation.writer import Kernel
 
 A5 = chip("a5")
@@ -127,3 +128,27 @@ def test_rows_follow_the_published_plane(mnemonic, dtype, result, sources, preci
             time = priced(mnemonic, rows, cols, dtype, result, sources, cols + 32, precise)
             errors.append(time / ((a * n + c) * rows + d) - 1)
     assert np.mean(np.abs(errors)) < 0.06 and abs(np.mean(errors)) < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["int8", "fp16"])
+def test_selects_of_narrow_lanes_follow_the_published_plane_on_average(dtype):
+    """(2.462 n + 1.427) R + 48.62; its source took widths from 2 registers on (7.2)."""
+    errors = []
+    for rows in (2, 3, 10):
+        for n in (2, 3, 5, 10):
+            time = priced("tsel", rows, n * lanes(dtype), dtype, None, 3, n * lanes(dtype) + 64)
+            errors.append(time / ((2.462 * n + 1.427) * rows + 48.62) - 1)
+    assert abs(np.mean(errors)) < 0.05
+
+
+@pytest.mark.parametrize("n", [2, 4, 10, 20])
+def test_a_select_of_pairs_follows_the_published_line(n):
+    assert priced("tsel", 1, 64 * n, "fp32", None, 3) == pytest.approx(1.934 * n + 58.85, rel=0.02)
+
+
+@pytest.mark.parametrize("operations", [("TCVT",), ("TSEL",), ()], ids=["casts", "selects", "all"])
+def test_rows_are_met_better_than_by_the_formulas_fitted_to_them(operations):
+    """The accuracy of its formula of 7.2 stands beside each row: casts over rows, and selects, are no planes."""
+    lines = [row for row in published_rows("X3") if not operations or row["op"] in operations]
+    ours = precision(single_operations(families=("X3",), operations=operations))
+    assert ours > np.mean([float(row["min_accuracy"]) for row in lines])

@@ -3,30 +3,13 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instructions import A2A3, busy_cycles, run_cycles
+from instructions import A2A3, busy_cycles, copies, odd, operands, per_copy, run_cycles
 
 from pypto.sim.timing import DeviceState, time_recording
-from pypto.validation.writer import AIC, AIV, Kernel, Launch, one
+from pypto.validation.writer import AIC, Kernel, Launch, one
 
 ISSUE = A2A3.scalar.tile_issue.value
 FLAG = 20  # 9: 15 to 25 cycles from a pipe to the next
-
-
-def copies(count, rows, row_bytes, pitch, *, space="vec", store=False, apart=None):
-    """So many copies of ``rows`` rows, ``pitch`` bytes apart, into (or out of) one of two tiles in turn."""
-    kernel = Kernel(core=AIC if space == "mat" else AIV)
-    tiles = [kernel.tile(rows, row_bytes, "int8", space) for _ in range(2)]
-    for i in range(count):
-        move = kernel.store if store else kernel.load
-        move(tiles[i % 2], i * (apart or rows * pitch), pitch=pitch)
-    return kernel
-
-
-def per_copy(count=12, warm=True, **shape):
-    """Cycles from one copy to the next in a stream of them."""
-    pipe = "MTE3" if shape.get("store") else "MTE2"
-    long, short = (busy_cycles(copies(n, **shape), pipe, warm=warm) for n in (2 * count, count))
-    return (long - short) / count
 
 
 # 3.3: bytes per cycle of one core
@@ -90,19 +73,6 @@ def test_out_of_the_unified_buffer():
 # 4.1: L1 to L0 and to the tables
 
 
-def operands(count, left, right, kind="fp16"):
-    """Pairs of loads of ``left`` and ``right`` (rows, cols) into L0, two slots each, nobody waiting."""
-    kernel = Kernel(core=AIC)
-    source = kernel.tile(256, 256, kind, "mat")
-    tiles = [
-        [kernel.tile(*shape, kind, space) for _ in range(2)] for shape, space in ((left, "left"), (right, "right"))
-    ]
-    for i in range(count):
-        for pair in tiles:
-            kernel.do("textract", [pair[i % 2]], [source])
-    return kernel
-
-
 @pytest.mark.parametrize(("left", "right", "measured"), [
     ((64, 64), (64, 64), 143), ((128, 64), (64, 256), 367),
 ])  # fmt: skip
@@ -141,10 +111,6 @@ def test_the_accumulator_to_l1_moves_64_elements_a_cycle(rows, cols):
     acc, target = kernel.tile(128, 256, "fp32", "acc"), kernel.tile(128, 256, "fp16", "mat")
     got = busy_cycles(kernel.do("tmov", [target], [acc], valid=(rows, cols)), "FIX")
     assert got == pytest.approx(20 + rows * cols / 64, abs=1)
-
-
-def odd(x):
-    return x if x % 2 else odd(x // 2)
 
 
 @settings(deadline=None, max_examples=40)
