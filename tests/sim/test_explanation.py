@@ -13,7 +13,7 @@ from pypto.runtime import RunConfig
 from pypto.sim import DeviceState, chip, compare, explain, record
 from pypto.sim.explanation.text import MEANING
 from pypto.sim.timing.critical import CLASSES
-from pypto.validation.writer import Launch
+from pypto.validation.writer import Kernel, Launch
 
 SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
 ROWS, COLS = 512, 128
@@ -69,6 +69,28 @@ def test_a_second_buffer_hides_transfers():
     assert changes["GM->UB"] + changes["UB->GM"] == pytest.approx(difference.effective.change_us, rel=0.2)
     assert [change.name for change in difference.instructions("GM->UB")] == ["tload"]
     assert sum(changes.values()) == pytest.approx(difference.effective.change_us, abs=0.001)
+
+
+def test_a_barrier_is_explained_by_the_block_that_comes_last():
+    def block(before, behind):
+        k = Kernel(f"work{before}")
+        tile = k.tile(64, 64)
+        for _ in range(before):
+            k.do("texp", [tile], [tile])
+        k.do("syncall", report=(0, 0, 0, 0), pipe="S")
+        for _ in range(behind):
+            k.do("tadd", [tile], [tile, tile])
+        return k
+
+    launch = Launch()
+    launch.submit([block(4, 80), block(400, 1), block(4, 80)])
+    explanation = explain(launch.recording())
+    busy = explanation.timeline.core_pipe_busy_us()
+    instructions = explanation.instruction_us("vector")
+    # the scalar unit arrives when its queue of 32 has taken the last instruction before the barrier
+    assert instructions["texp"] == pytest.approx((400 - 32) / 400 * busy["aiv1"]["V"], rel=0.02), "the last to arrive"
+    assert instructions["tadd"] > 0.5 * busy["aiv0"]["V"], "the work behind the barrier of one that waited"
+    assert explanation.class_us()["scalar"] < 3.0, "the barrier itself takes a microsecond"
 
 
 def test_blocks_of_one_task_move_time_from_the_orchestrator_to_the_scheduler():

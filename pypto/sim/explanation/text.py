@@ -24,6 +24,8 @@ MEANING: Final = {
     "L0C->GM": "stores from the accumulator that nothing hides",
     "HBM": "transfers slowed down by others at HBM",
     "L2": "transfers slowed down by others at L2",
+    "link": "transfers to and from other chips that nothing hides",
+    "ranks": "waiting for signals of other ranks",
     "dependency": "latency between an instruction and the one that needs its result",
     "scheduler": "handing blocks to cores and noticing their ends",
     "orchestrator": "submitting tasks: fewer, larger ones or blocks of one SPMD task cost less",

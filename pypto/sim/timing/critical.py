@@ -1,12 +1,13 @@
-"""Where the time of a launch went: the chain of waits that ends last, split by what it waited for.
+"""Where the time of a launch went: the chain of waits that ends last, step by step, split by what it waited for.
 
 The walk goes backwards from the end of the launch. Every step accounts for the time between two moments and moves on to
-what made the later one wait, so the parts add up to the makespan exactly.
+what made the later one wait, so the parts add up to the makespan exactly. A timeline keeps the sums per class; who asks
+why (``explanation/``) walks again and keeps the steps.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from . import codes as c
 from . import words as x
 from .compiled import entry, kernel
 from .pipes import kind_of, path_of, pipe_of
+
+if TYPE_CHECKING:
+    from .launch import Played
 
 CLASSES: Final = (
     "cube",
@@ -29,6 +33,8 @@ CLASSES: Final = (
     "L0C->GM",
     "HBM",
     "L2",
+    "link",
+    "ranks",
     "dependency",
     "scheduler",
     "orchestrator",
@@ -46,10 +52,26 @@ CLASSES: Final = (
     L0C_GM,
     HBM,
     L2,
+    LINK,
+    RANKS,
     DEPENDENCY,
     SCHEDULER,
     ORCHESTRATOR,
-) = range(15)
+) = range(17)
+# what the time of class "scheduler" is made of
+PHASES: Final = (
+    "",
+    "dispatch",  # ready until written to a core: the scheduler's loop and the blocks before it
+    "pick-up",  # written until it runs
+    "next block",  # from the end of a block to the start of the one that waited for its core
+    "notice",  # ended until the scheduler has seen it and released what waits
+)
+NO_PHASE, DISPATCH, PICK_UP, NEXT_BLOCK, NOTICE = range(5)
+# columns of a step: class, from and to (ps), references of task and row (-1: none), phase
+STEP_CLASS, STEP_START, STEP_STOP, STEP_TASK, STEP_ROW, STEP_PHASE = range(6)
+STEP_WORDS: Final = 6
+# words of the walk: the moment it has come to, the first of the window, steps so far, task it is at
+_NOW, _BEGIN, _STEPS, _TASK = range(4)
 
 
 @kernel
@@ -60,6 +82,8 @@ def _class_of(m, row):
         return GM_UB + path_of(m, row)
     if kind == c.SCALAR_CODE:
         return SCALAR
+    if kind == c.REMOTE:
+        return LINK
     if pipe == c.M:
         return CUBE
     if pipe == c.V:
@@ -74,11 +98,19 @@ def _class_of(m, row):
 
 
 @kernel
-def _spend(spent, kind, clock, until):
-    """Account for the time down to ``until``; the clock only goes back."""
-    if until < clock[0]:
-        spent[kind] += clock[0] - until
-        clock[0] = until
+def _spend(walked, spent, steps, kind, until, row, phase):
+    """Account for the time down to ``until``: a step of the path. The walk only goes back, and not beyond its window."""
+    until = max(until, walked[_BEGIN])
+    if until >= walked[_NOW]:
+        return
+    spent[kind] += walked[_NOW] - until
+    number = walked[_STEPS]
+    if number < steps.shape[0]:
+        steps[number, STEP_CLASS], steps[number, STEP_PHASE] = kind, phase
+        steps[number, STEP_START], steps[number, STEP_STOP] = until, walked[_NOW]
+        steps[number, STEP_TASK], steps[number, STEP_ROW] = walked[_TASK], row
+    walked[_STEPS] = number + 1
+    walked[_NOW] = until
 
 
 @kernel
@@ -92,22 +124,23 @@ def _last_row(m, sub):
 
 
 @kernel
-def _row_time(m, row, spent, clock):
+def _row_time(m, row, walked, spent, steps):
     """The time of a row on its pipe, its share of a busy memory apart."""
     kind = _class_of(m, row)
     busy_until = m[row + x.START] + m[row + x.WORK]
-    _spend(spent, kind, clock, busy_until)
+    _spend(walked, spent, steps, kind, busy_until, row, NO_PHASE)
     if m[row + x.CONTENDED] > 0:
         memory = HBM if m[row + x.MISSED] > 0 else L2
-        _spend(spent, memory, clock, max(clock[0] - m[row + x.CONTENDED], m[row + x.START]))
-    _spend(spent, kind, clock, m[row + x.START])
+        _spend(walked, spent, steps, memory, max(busy_until - m[row + x.CONTENDED], m[row + x.START]), row, NO_PHASE)
+    _spend(walked, spent, steps, kind, m[row + x.START], row, NO_PHASE)
 
 
 @entry
-def walk(m, previous, makespan_start, clock, spent):
-    """Fill ``spent`` int64[classes] (ps) for the window from ``makespan_start`` to ``clock[0]``.
+def walk(m, previous, walked, spent, steps):
+    """Fill ``spent`` int64[classes] (ps) and as many ``steps`` int64[:, STEP_WORDS] as there is room for, last first.
 
-    ``previous`` int64[subtasks]: the subtask before it on its core, -1 for none. ``clock`` int64[1] is changed.
+    ``previous`` int64[subtasks]: the subtask before it on its core, -1 for none. ``walked`` int64[4]: end and beginning
+    of the window, 0, -1; afterwards its third word says how many steps there are.
     """
     task = -1
     for k in range(m[x.TASK_COUNT]):
@@ -115,24 +148,34 @@ def walk(m, previous, makespan_start, clock, spent):
         if task < 0 or m[candidate + x.COMPLETE_AT] > m[task + x.COMPLETE_AT]:
             task = candidate
     if task < 0 or m[x.ENDED] >= m[task + x.COMPLETE_AT]:
-        _spend(spent, ORCHESTRATOR, clock, makespan_start)
-        return
+        task = -1
     while task >= 0:
-        _spend(spent, SCHEDULER, clock, m[task + x.COMPLETE_AT])
+        walked[_TASK] = task
+        _spend(walked, spent, steps, SCHEDULER, m[task + x.COMPLETE_AT], -1, NOTICE)
         sub = _last_subtask(m, task)
-        while sub >= 0:
-            _spend(spent, SCHEDULER, clock, m[sub + x.SUB_END])
-            sub = _subtask_start(m, sub, spent, clock)
-            task = m[sub + x.SUB_TASK]
-            before = previous[(sub - m[x.SUBTASKS]) // x.SUB_WORDS]
-            if before < 0 or m[before + x.SUB_END] <= m[task + x.READY_AT]:
-                break
-            sub = before
-        _spend(spent, SCHEDULER, clock, m[task + x.READY_AT])
-        if m[task + x.READY_CAUSE] < 0:
-            break
+        if sub >= 0:
+            task = _blocks(m, previous, sub, walked, spent, steps)
+        _spend(walked, spent, steps, SCHEDULER, m[task + x.READY_AT], -1, DISPATCH)
         task = m[task + x.READY_CAUSE]
-    _spend(spent, ORCHESTRATOR, clock, makespan_start)
+    _spend(walked, spent, steps, ORCHESTRATOR, walked[_BEGIN], -1, NO_PHASE)
+
+
+@kernel
+def _blocks(m, previous, sub, walked, spent, steps):
+    """From the end of a block over those before it on its core to the first that waited for none; returns its task."""
+    while True:
+        walked[_TASK] = m[sub + x.SUB_TASK]
+        _spend(walked, spent, steps, SCHEDULER, m[sub + x.SUB_END], -1, NOTICE)
+        sub = _subtask_start(m, sub, walked, spent, steps)
+        task = walked[_TASK] = m[sub + x.SUB_TASK]
+        before = previous[(sub - m[x.SUBTASKS]) // x.SUB_WORDS]
+        if before < 0 or m[before + x.SUB_END] <= m[task + x.READY_AT]:
+            # a block staged behind its producers was written before it was ready
+            written = max(m[sub + x.SUB_DISPATCH], m[task + x.READY_AT])
+            _spend(walked, spent, steps, SCHEDULER, written, -1, PICK_UP)
+            return task
+        _spend(walked, spent, steps, SCHEDULER, m[before + x.SUB_END], -1, NEXT_BLOCK)
+        sub = before
 
 
 @kernel
@@ -155,30 +198,67 @@ def _owner_of(m, row, sub):
 
 
 @kernel
-def _waited(m, before, row, clock):
+def _waited(m, before, row, now):
     """Did a row wait for the result of another one, not for its pipe?"""
-    return pipe_of(m, before) != pipe_of(m, row) or m[before + x.START] + m[before + x.WORK] < clock[0]
+    return pipe_of(m, before) != pipe_of(m, row) or m[before + x.START] + m[before + x.WORK] < now
 
 
 @kernel
-def _subtask_start(m, sub, spent, clock):
+def _arrived_last(m, row):
+    """The row that a row waited for at a barrier of all blocks: the last to arrive; itself when it waited for none."""
+    if kind_of(m, row) == c.BARRIER and m[row + x.ISSUED] < m[row + x.START]:
+        return m[m[row + x.LINK] + x.BARRIER_LATEST]
+    return row
+
+
+@kernel
+def _subtask_start(m, sub, walked, spent, steps):
     """Walk the rows back to the start of a subtask and return it: the last one, or one that handed over to it."""
     row = _last_row(m, sub)
     while row >= 0:
-        _row_time(m, row, spent, clock)
+        _row_time(m, row, walked, spent, steps)
+        latest = _arrived_last(m, row)
+        if latest != row:
+            sub, row = _owner_of(m, latest, sub), latest
+        elif kind_of(m, row) == c.STALL:
+            _spend(walked, spent, steps, RANKS, m[row + x.ISSUED], row, NO_PHASE)
         before = m[row + x.CAUSE]
         if before == x.BY_ISSUE:
             before = m[row + x.ISSUE_CAUSE]
             if before >= 0:
                 done = m[before + x.END]
-                _spend(spent, SCALAR, clock, done if done <= clock[0] else m[before + x.START])
-        elif before >= 0 and _waited(m, before, row, clock):
-            _spend(spent, DEPENDENCY, clock, m[before + x.END])
+                done = done if done <= walked[_NOW] else m[before + x.START]
+                _spend(walked, spent, steps, SCALAR, done, row, NO_PHASE)
+        elif before >= 0 and _waited(m, before, row, walked[_NOW]):
+            _spend(walked, spent, steps, DEPENDENCY, m[before + x.END], row, NO_PHASE)
         if before >= 0 and not m[sub + x.SUB_FIRST] <= before < m[sub + x.SUB_STOP]:
             sub = _owner_of(m, before, sub)
         row = before
-    _spend(spent, SCALAR, clock, m[sub + x.SUB_START])
+        walked[_TASK] = m[sub + x.SUB_TASK]
+    _spend(walked, spent, steps, SCALAR, m[sub + x.SUB_START], -1, NO_PHASE)
     return sub
+
+
+def path_sums(played: Played, begin_ps: int, end_ps: int) -> NDArray[np.int64]:
+    """Time per class (ps) along the critical path of the window."""
+    return _walk(played, begin_ps, end_ps, np.zeros((0, STEP_WORDS), np.int64))[0]
+
+
+def path_steps(played: Played, begin_ps: int, end_ps: int) -> NDArray[np.int64]:
+    """The steps of the critical path of the window, first to last, without a gap: int64[:, STEP_WORDS]."""
+    steps = np.zeros((0, STEP_WORDS), np.int64)
+    while True:
+        count = _walk(played, begin_ps, end_ps, steps)[1]
+        if count <= len(steps):
+            return steps[:count][::-1]
+        steps = np.zeros((count, STEP_WORDS), np.int64)
+
+
+def _walk(played: Played, begin_ps: int, end_ps: int, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Sums per class, and how many steps there are."""
+    spent, walked = np.zeros(len(CLASSES), np.int64), np.array([end_ps, begin_ps, 0, -1], np.int64)
+    walk(played.memory, previous_on_core(played.subtasks, int(played.memory[x.SUBTASKS])), walked, spent, steps)
+    return spent, int(walked[_STEPS])
 
 
 @entry

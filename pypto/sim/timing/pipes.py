@@ -170,6 +170,7 @@ def _arrive(m, core, row, time):
         m[barrier + x.BARRIER_ARRIVED] += 1
         if time > m[barrier + x.BARRIER_TIME]:
             m[barrier + x.BARRIER_TIME] = time
+            m[barrier + x.BARRIER_LATEST] = row
         if m[barrier + x.BARRIER_ARRIVED] == m[barrier + x.BARRIER_SIZE]:
             _wake_task(m, core, m[m[core + x.RUNNING] + x.SUB_TASK])
     if m[barrier + x.BARRIER_ARRIVED] < m[barrier + x.BARRIER_SIZE]:
@@ -194,6 +195,7 @@ def _stall(m, core, row, time):
         time = ready
         m[core + x.SCALAR_CAUSE] = cause
         m[row + x.CAUSE] = cause
+    arrived = time
     if kind_of(m, row) == c.BARRIER:
         opened = _arrive(m, core, row, time)
         if opened < 0:
@@ -201,7 +203,7 @@ def _stall(m, core, row, time):
         time = max(time, opened)
     elif m[row + x.UNTIL] > time:
         time = m[row + x.UNTIL]
-    m[row + x.ISSUED] = time
+    m[row + x.ISSUED] = arrived
     m[row + x.START] = time
     m[row + x.ISSUE_CAUSE] = m[core + x.SCALAR_CAUSE]
     time += m[row + x.WORK]
@@ -209,7 +211,7 @@ def _stall(m, core, row, time):
     if kind_of(m, row) == c.SCALAR_CODE:
         m[core + x.FREE + pipe_of(m, row)] = time + m[x.FLAG]
         m[core + x.LAST + pipe_of(m, row)] = row
-        m[core + x.SCALAR_CAUSE] = row
+    m[core + x.SCALAR_CAUSE] = row
     _end_row(m, core, row, time)
     return True
 

@@ -16,7 +16,7 @@ from pypto.sim.recording import Recording
 
 from . import codes as c
 from . import words as x
-from .critical import CLASSES, busy, previous_on_core, walk
+from .critical import CLASSES, busy, path_sums
 from .launch import Played, cache_tags, play
 from .state import DeviceState
 
@@ -196,8 +196,7 @@ def _timeline(recording: Recording, chip: Chip, played: Played, begin: int) -> T
     busy(m, pipe_busy, core_busy, path_bytes, moved)
     orchestrated = int(m[x.ENDED])
     scheduled = max(int(m[x.LAST_COMPLETE]), orchestrated) + round(chip.runtime.idle_loop.value * 1000)
-    spent = np.zeros(len(CLASSES), np.int64)
-    walk(m, previous_on_core(played.subtasks, int(m[x.SUBTASKS])), begin, np.array([scheduled]), spent)
+    spent = path_sums(played, begin, scheduled)
     phases = _phases(chip, begin, orchestrated, scheduled)
     task_of = played.index_of(x.TASKS, played.subtasks[:, x.SUB_TASK], x.TASK_WORDS)
     core_of = played.index_of(x.CORES, played.subtasks[:, x.SUB_CORE], played.cores.shape[1])
