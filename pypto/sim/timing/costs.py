@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -83,34 +83,44 @@ class _Instruction:
         return int(self.writes[0][_SPACE]) if self.writes else 0
 
 
-def program_costs(program: ProgramRecord, chip: Chip) -> CostTable:
-    """The figures of every instruction of ``program`` on ``chip``: float64[instructions, codes.COST_COLUMNS]."""
+def program_costs(program: ProgramRecord, chip: Chip, known: dict[_Signature, Row] | None = None) -> CostTable:
+    """The figures of every instruction of ``program`` on ``chip``: float64[instructions, codes.COST_COLUMNS].
+
+    Equal instructions have equal figures; ``known`` holds those of other programs for the same chip, and takes these.
+    """
     table = np.zeros((len(program.mnemonic), c.COST_COLUMNS))
     table[:, c.ELEMENTS_PER_REPEAT] = 1
     table[:, c.RATE] = 1
-    known: dict[tuple[object, ...], Row] = {}
-    for pc in range(len(table)):
-        key = _signature(program, pc)
-        if key not in known:
+    known = {} if known is None else known
+    for pc, signature in enumerate(_signatures(program)):
+        row = known.get(signature)
+        if row is None:
             _fill(table[pc], _Instruction(program, pc), chip)
-            known[key] = table[pc]
-        table[pc] = known[key]
+            known[signature] = table[pc]
+        else:
+            table[pc] = row
     return table
 
 
-def _signature(program: ProgramRecord, pc: int) -> tuple[object, ...]:
-    tiles = program.tiles
-    reads = program.reads[program.reads_start[pc] : program.reads_start[pc + 1]]
-    writes = program.writes[program.writes_start[pc] : program.writes_start[pc + 1]]
-    return (
-        int(program.mnemonic[pc]),
-        int(program.pipe[pc]),
-        int(program.dtype[pc]),
-        int(program.dtype_out[pc]),
-        tiles[reads].tobytes(),
-        tiles[writes].tobytes(),
-        tuple(program.attributes[pc].items()),
-    )
+# core, mnemonic, pipe, dtypes, attributes, tiles that are read, tiles that are written
+_Signature = tuple[object, ...]
+
+
+def _signatures(program: ProgramRecord) -> Iterator[_Signature]:
+    """What the figures of an instruction follow from, in order of ``pc``."""
+    tiles = [tile.tobytes() for tile in program.tiles]
+    reads, reads_start = program.reads.tolist(), program.reads_start.tolist()
+    writes, writes_start = program.writes.tolist(), program.writes_start.tolist()
+    words = zip(program.mnemonic.tolist(), program.pipe.tolist(), program.dtype.tolist(), program.dtype_out.tolist())
+    for pc, (mnemonic, *rest) in enumerate(words):
+        yield (
+            program.core,
+            program.mnemonics[mnemonic],
+            *rest,
+            tuple(program.attributes[pc].items()) if pc < len(program.attributes) else (),
+            tuple(tiles[t] for t in reads[reads_start[pc] : reads_start[pc + 1]]),
+            tuple(tiles[t] for t in writes[writes_start[pc] : writes_start[pc + 1]]),
+        )
 
 
 def _fill(p: Row, instruction: _Instruction, chip: Chip) -> None:

@@ -99,7 +99,7 @@ def _class_of(m, row):
 
 @kernel
 def _spend(walked, spent, steps, kind, until, row, phase):
-    """Account for the time down to ``until``: a step of the path. The walk only goes back, and not beyond its window."""
+    """Account for the time down to ``until``: a step of the path. The walk goes back, and not beyond its window."""
     until = max(until, walked[_BEGIN])
     if until >= walked[_NOW]:
         return

@@ -46,7 +46,8 @@ def play(
     _check(recording, chip)
     links = link(recording)
     played, f = lay_out(recording, chip, links, log_lines)
-    costs = [program_costs(p, chip) for p in recording.programs]
+    known: dict[tuple[object, ...], NDArray[np.float64]] = {}
+    costs = [program_costs(p, chip, known) for p in recording.programs]
     cycle = PS_PER_US / chip.clock_mhz
     trace = np.ascontiguousarray(recording.trace)
     prices = np.concatenate(costs) if costs else np.zeros((0, c.COST_COLUMNS))
