@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pypto.runtime.distributed_worker import DistributedRunHandle, DistributedWorker
     from pypto.runtime.log_config import current_level as log_level
     from pypto.runtime.pto_isa import ensure_pto_isa_root, pto_isa_include_dir
+    from pypto.runtime.ranks_explanation import explain_ranks
     from pypto.runtime.registration import RegistrationHandle
     from pypto.runtime.run_config import RunConfig
     from pypto.runtime.runner import RunResult, compile_program, execute_compiled, run
@@ -45,6 +46,7 @@ _HOME = {
     "Worker": ("pypto.runtime.worker_base", "Worker"),
     "compile_program": ("pypto.runtime.runner", "compile_program"),
     "execute_distributed_compiled": ("pypto.ir.distributed_compiled_program", "execute_distributed_compiled"),
+    "explain_ranks": ("pypto.runtime.ranks_explanation", "explain_ranks"),
     "ensure_pto_isa_root": ("pypto.runtime.pto_isa", "ensure_pto_isa_root"),
     "execute_compiled": ("pypto.runtime.runner", "execute_compiled"),
     "log_level": ("pypto.runtime.log_config", "current_level"),
@@ -73,6 +75,7 @@ __all__ = [
     "ensure_pto_isa_root",
     "execute_compiled",
     "execute_distributed_compiled",
+    "explain_ranks",
     "log_level",
     "pto_isa_include_dir",
     "run",

@@ -61,11 +61,17 @@ class ClockedTask:
 
 @dataclass(frozen=True)
 class Settled:
-    """The times of a run, relative to its start."""
+    """The times of a run, relative to its start.
+
+    ``notify_end``: per launch, when its signals left it, in ps from the start of the run; ``until``: when its waits
+    were over, in ps from the start of its device wall.
+    """
 
     start_ns: tuple[int, ...]
     wall_ns: tuple[int, ...]
     passes: int
+    notify_end: tuple[Words, ...] = ()
+    until: tuple[Words, ...] = ()
 
 
 @dataclass
@@ -107,7 +113,29 @@ class RankClock:
         if len(self._memo) >= MEMO:
             self._memo.popitem(last=False)
         self._memo[key] = (until, work)
-        return Settled(tuple(t.start_ns for t in tasks), tuple(t.wall_ns for t in tasks), passes)
+        return Settled(
+            tuple(t.start_ns for t in tasks),
+            tuple(t.wall_ns for t in tasks),
+            passes,
+            tuple(times.notify_end for times in timed),
+            tuple(until),
+        )
+
+    def senders(self, tasks: Sequence[ClockedTask], settled: Settled) -> list[list[int]]:
+        """Per launch and wait: the launch whose signal ended it, by position; -1 when it waited for none."""
+        sent: dict[tuple[int, int, int], int] = {}
+        for position, task in enumerate(tasks):
+            s = task.signals
+            arrived = (settled.notify_end[position] + self._notify_ps).tolist()
+            for key in zip(s.notify_rank.tolist(), s.notify_cell.tolist(), arrived):
+                sent.setdefault(key, position)
+        return [
+            [
+                sent.get((task.rank, cell, until + task.device_ns * PS), -1)
+                for cell, until in zip(task.signals.wait_cell.tolist(), settled.until[position].tolist())
+            ]
+            for position, task in enumerate(tasks)
+        ]
 
     def _time(self, tasks: Sequence[ClockedTask], until: list[Words], work: list[Words], ask: Any) -> list[LaunchTimes]:
         """One pass over all tasks."""

@@ -9,19 +9,20 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime import log_config, markers
-from pypto.runtime.distributed_clock import ClockedTask, RankClock
+from pypto.runtime.distributed_clock import ClockedTask, RankClock, Settled
 from pypto.runtime.distributed_host import CHIP, Task
 from pypto.runtime.distributed_run import RankError
 from pypto.runtime.host_clock import HostClock, ModelledClock, WallClock
 from pypto.runtime.host_model import ARENA_BUILD_NS
 from pypto.runtime.markers import Launch, Span
 from pypto.runtime.ranks import GRACE_S
-from pypto.runtime.ranks_protocol import Done, Finish, Timed, TimeIt
+from pypto.runtime.ranks_protocol import Done, Explain, Finish
 from pypto.runtime.ranks_pulse import LOOK_S, Pulses
 from pypto.runtime.task_names import fnv1a_64
 
 if TYPE_CHECKING:
     from pypto.runtime.distributed_crew import Crew
+    from pypto.runtime.ranks_explanation import RanksExplanation
 
 # Publishing a frame in a rank's mailbox and noticing its end: parts of the published round trip (spec hardware 13).
 _FRAME_SHARE: Final = 2
@@ -63,20 +64,35 @@ class RunClock:
         times.clock.advance(times.run_ns + times.task_ns * len(tasks))
         self.built_ns = times.clock.now_ns()
 
-    def finish(self, tasks: Sequence[Task], done: Mapping[int, Done], run: int, writes_files: bool = False) -> None:
+    def finish(
+        self,
+        tasks: Sequence[Task],
+        done: Mapping[int, Done],
+        run: int,
+        writes_files: bool = False,
+        explains: bool = False,
+    ) -> RanksExplanation | None:
         """Everything has run: find the times, let the ranks write their markers, write the parent's.
 
-        ``writes_files``: the ranks also write diagnostics, which takes long enough to be waited for.
+        ``writes_files``: the ranks also write diagnostics, which takes long enough to be waited for. ``explains``: the
+        answer says what the time went on.
         """
         self.writes_files = writes_files
-        spans = self._modelled(tasks, done) if self.times.crew.platform.clocked else self._measured(tasks, done)
+        modelled, explanation = self.times.crew.platform.clocked, None
+        if modelled or writes_files:
+            clocked = self._clocked(tasks, done)
+            settled = self.times.ranks.settle(clocked, self._ask)
+            explanation = self._explained(clocked, settled, tasks) if explains else None
+            self._release(clocked)
+        spans = self._modelled(clocked) if modelled else self._measured(tasks, done)
         if self.times.writes:
             self._write(tasks, spans, run)
+        return explanation
 
-    def _modelled(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> dict[int, tuple[int, int]]:
+    def _clocked(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> list[ClockedTask]:
         times = self.times
         order = {t.number: i for i, t in enumerate(tasks)}
-        clocked = [
+        return [
             ClockedTask(
                 t.number,
                 t.target,
@@ -87,19 +103,32 @@ class RunClock:
             for t in tasks
             if t.kind == CHIP
         ]
-        times.ranks.settle(clocked, self._ask)
-        self._release(clocked)
+
+    def _modelled(self, clocked: Sequence[ClockedTask]) -> dict[int, tuple[int, int]]:
+        times = self.times
         end = max((t.end_ns for t in clocked), default=0)
         times.clock.advance(max(0, self.start_ns + end + times.hop_ns - times.clock.now_ns()))
         return {t.number: (self.start_ns + t.start_ns, self.start_ns + t.end_ns) for t in clocked}
 
-    def _ask(self, requests: Mapping[int, TimeIt]) -> dict[int, Timed]:
-        """All ranks time their dispatches at once."""
+    def _explained(self, clocked: Sequence[ClockedTask], settled: Settled, tasks: Sequence[Task]) -> RanksExplanation:
+        """What every rank says of its launches, and whom they waited for."""
+        from pypto.runtime.ranks_explanation import ranks_explanation
+
+        numbers: dict[int, list[int]] = {}
+        for task in clocked:
+            numbers.setdefault(task.rank, []).append(task.number)
+        answers = self._ask({rank: Explain(tuple(mine)) for rank, mine in numbers.items()})
+        told = {number: one for rank, mine in numbers.items() for number, one in zip(mine, answers[rank].explanations)}
+        names = {t.number: t.program.callable.name for t in tasks if t.program is not None}
+        return ranks_explanation(clocked, self.times.ranks.senders(clocked, settled), told, names)
+
+    def _ask(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        """All ranks time, or explain, their dispatches at once."""
         crew = self.times.crew
         asked = {
             crew.chips[rank].connection: rank for rank, request in requests.items() if crew.chips[rank].send(request)
         }
-        answers: dict[int, Timed] = self._answers(asked)
+        answers = self._answers(asked)
         lost = [rank for rank in requests if rank not in answers]
         if lost:
             process = crew.chips[lost[0]]

@@ -40,6 +40,7 @@ from pypto.sim.checks.forced import keep
 if TYPE_CHECKING:
     import torch
 
+    from pypto.runtime.ranks_explanation import RanksExplanation
     from pypto.sim.checks.selection import Checks
 
 IN_FLIGHT: Final = 2
@@ -136,6 +137,8 @@ class DistributedWorker(StackedMemory):
         self._times = RunTimes(self._crew, log_config.current_level())
         self._created: dict[tuple[int, int], tuple[int, int]] = {}
         self._runs = 0
+        self._explains = False
+        self._explanation: RanksExplanation | None = None
         self._cells: dict[tuple[int, int], int] = {}
         self._lock = threading.Lock()
         self._pending: deque[DistributedRunHandle] = deque()
@@ -253,6 +256,24 @@ class DistributedWorker(StackedMemory):
             self._pending.append(handle)
         return handle
 
+    def explain(self, compiled: Any, *args: Any, config: RunConfig | None = None) -> RanksExplanation:
+        """Run one of the prepared programs, wait for it, and say what the time of its launches went on.
+
+        ``ValueError`` on a platform without a device clock.
+        """
+        self._require_ready("explain")
+        if not self._crew.platform.clocked:
+            raise ValueError(f"{self.platform} has no device clock to explain; compile for {self._crew.platform.chip}")
+        self._explains = True
+        try:
+            self.run(compiled, *args, config=config)
+        finally:
+            self._explains = False
+        explanation, self._explanation = self._explanation, None
+        if explanation is None:
+            raise RuntimeError("the run was not explained")
+        return explanation
+
     def register(self, compiled: Any) -> RegistrationHandle:
         """A handle that launches ``compiled``, which was loaded when this worker was constructed."""
         self._require_ready("register")
@@ -324,7 +345,8 @@ class DistributedWorker(StackedMemory):
             if checks.deep and "placement" in checks.kinds:
                 found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
             self._check(program, run.tasks, done, checks, found)
-            times.finish(run.tasks, done, self._runs, config is not None and config.any_dfx_enabled())
+            writes_files = config is not None and config.any_dfx_enabled()
+            self._explanation = times.finish(run.tasks, done, self._runs, writes_files, self._explains)
 
     def _check(
         self, program: HostProgram, tasks: Sequence[Any], done: Mapping[int, Any], checks: Checks,

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-import numpy as np
-
 from pypto.backend.platforms import Platform
 from pypto.runtime import markers
 from pypto.runtime.callable import ChipCallable
@@ -24,7 +22,17 @@ from pypto.runtime.markers import DEVICE_CLOCK
 from pypto.runtime.rank_checks import checks_of
 from pypto.runtime.ranks import STOP
 from pypto.runtime.ranks_exchange import RankBoard, RankExchange, RunAbandoned
-from pypto.runtime.ranks_protocol import Abandoned, Dispatch, Done, Failed, Finish, Signals, TensorWords, TimeIt
+from pypto.runtime.ranks_protocol import (
+    Abandoned,
+    Dispatch,
+    Done,
+    Explain,
+    Explained,
+    Failed,
+    Finish,
+    TensorWords,
+    TimeIt,
+)  # fmt: skip
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.spans import (
     BIND,
@@ -102,6 +110,10 @@ class ChipMain:
                 self._launch(*message)
             elif isinstance(message, TimeIt):
                 self.connection.send(self.timing.time([self._launched[n].timed for n in message.dispatches], message))
+            elif isinstance(message, Explain):
+                self.connection.send(
+                    Explained(tuple(self._explained(self._launched[n].timed) for n in message.dispatches))
+                )
             elif isinstance(message, Finish):
                 self._finish(message)
                 if message.answers:
@@ -151,10 +163,11 @@ class ChipMain:
         )
         if not clocked:
             self._write_wall(dispatch, started_ns)
-            if config.any_dfx_enabled():
-                self._diagnose_values(dispatch, execution, size)
-            now_ns = self.device.clock.now_ns()
-            return Done(dispatch.number, finished_ns=now_ns, findings=execution.findings, rank_log=execution.rank_log)
+            if not config.any_dfx_enabled():
+                now_ns = self.device.clock.now_ns()
+                return Done(
+                    dispatch.number, finished_ns=now_ns, findings=execution.findings, rank_log=execution.rank_log
+                )
         recording: Any = execution.recording
         signals = signals_of(recording, arguments)
         timed = TimedLaunch(program, recording, size, signals, log=execution.log)
@@ -167,15 +180,20 @@ class ChipMain:
             + self._launch_ns
         )
         after = host.drain_ns + sum(map(host.download_ns, transfers.downloads))
-        return Done(dispatch.number, timed.digest, before, after, signals, 0, execution.findings, execution.rank_log)
+        # without a clock the launch is timed for its diagnostics, beside those of the other ranks
+        now_ns = 0 if clocked else self.device.clock.now_ns()
+        return Done(
+            dispatch.number, timed.digest, before, after, signals, now_ns, execution.findings, execution.rank_log
+        )
 
-    def _diagnose_values(self, dispatch: Dispatch, execution: Any, size: Sizing) -> None:
-        """Diagnostics without a clock across ranks: the launch is timed as if every wait were over at once."""
-        program = self.setup.callables[dispatch.program]
-        timed = TimedLaunch(program, execution.recording, size, Signals(), log=execution.log)
-        none = np.zeros(0, np.int64)
-        self.timing.time([timed], TimeIt((dispatch.number,), (none,), (none,)))
-        self._diagnose(dispatch, timed)
+    def _explained(self, timed: TimedLaunch) -> Any:
+        """What the time of a launch went on."""
+        from pypto.sim.explanation.explanation import explanation_of
+
+        state, timeline = timed.state_before, timed.timeline
+        if state is None or timeline is None:
+            raise RuntimeError("the launch was not timed")
+        return explanation_of(timed.recording, self.timing.chip_of(timed), timeline, state.copy(), timed.told)
 
     def _diagnose(self, dispatch: Dispatch, timed: TimedLaunch) -> None:
         from pypto.runtime.distributed_dfx import write_rank_diagnostics
@@ -207,7 +225,8 @@ class ChipMain:
     def _finish(self, message: Finish) -> None:
         for number, start_ns in zip(message.dispatches, message.start_ns):
             launched = self._launched.pop(number)
-            self._write_modelled(launched, start_ns)
+            if self.device.clocked:
+                self._write_modelled(launched, start_ns)
             config = launched.dispatch.config
             if config is not None and config.any_dfx_enabled():
                 self._diagnose(launched.dispatch, launched.timed)

@@ -140,3 +140,17 @@ class Finish:
     dispatches: tuple[int, ...]
     start_ns: tuple[int, ...]
     answers: bool = False
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Say what the time of these dispatches, as timed last, went on."""
+
+    dispatches: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Per dispatch its explanation (:class:`pypto.sim.Explanation`)."""
+
+    explanations: tuple[Any, ...]

@@ -15,7 +15,9 @@ from pypto.sim.recording import Recording
 from pypto.sim.timing import DeviceState, Timeline
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
+    from numpy.typing import NDArray
     from rich.console import RenderableType
 
 
@@ -96,17 +98,31 @@ def explain(recording: Recording, chip: Chip | None = None, state: DeviceState |
     no recording or no chip description.
     """
     if not isinstance(recording, Recording):
-        raise TypeError(f"explain takes what pypto.sim.record gives, got {type(recording).__name__}")
-    before = state.copy() if state is not None else None
+        raise TypeError(
+            f"explain takes what pypto.sim.record gives, got {type(recording).__name__}; "
+            "pypto.runtime.explain_ranks explains a program over several ranks"
+        )
+    kept = state.copy() if state is not None else None
     timeline = recording.time(chip, state.copy() if state is not None else None)
-    start, duration = timeline.phases["sched"]
-    steps = _steps(recording, chip or named(recording.platform), before, start * 1000, (start + duration) * 1000)
-    return Explanation(timeline, tuple(steps), tuple(recording.task_name))
+    return explanation_of(recording, chip or named(recording.platform), timeline, kept)
 
 
-def _steps(recording: Recording, chip: Chip, state: DeviceState | None, begin_ps: int, end_ps: int) -> list[Step]:
-    """The timeline keeps no rows of traces, so the launch is played again."""
+def explanation_of(
+    recording: Recording,
+    chip: Chip,
+    timeline: Timeline,
+    state: DeviceState | None = None,
+    told: NDArray[np.int64] | None = None,
+) -> Explanation:
+    """What the time of ``timeline`` went on; ``state`` and ``told`` (``launch.play``) are those it was made with.
+
+    The timeline keeps no rows of traces, so the launch is played again; ``state`` is used up.
+    """
     from pypto.sim.timing.launch import cache_tags, play
 
     cache = (state or DeviceState()).cover(cache_tags(recording, chip), int(chip.memory.l2_line_bytes.value))
-    return critical_steps(recording, play(recording, chip, cache, begin_ps), begin_ps, end_ps)
+    start, duration = timeline.phases["sched"]
+    begin_ps, end_ps = start * 1000, (start + duration) * 1000
+    played = play(recording, chip, cache, begin_ps, told=told)
+    steps = critical_steps(recording, played, begin_ps, end_ps)
+    return Explanation(timeline, tuple(steps), tuple(recording.task_name))

@@ -56,3 +56,20 @@ def test_a_rank_tells_of_its_own_tasks(platform):
         lines = (folder / "scope_stats" / "scope_stats.jsonl").read_text().splitlines()
         assert json.loads(lines[0])["total"] == len(lines) - 1 >= 2
         assert len((folder / "pmu.csv").read_text().splitlines()) > 1
+
+
+def test_diagnostics_tell_the_same_with_and_without_a_clock():
+    """Without a clock the launches are timed for the files all the same, with the waits for other ranks."""
+    told = []
+    for platform in ("a2a3", "a2a3sim"):
+        x, y = torch.randn(2, 1, 64).share_memory_(), torch.zeros(2, 1, 64).share_memory_()
+        program = row_program(2, 64, pl.FP32, [2, 1], sum_of_all).compile(x, y, config=config(2, platform))
+        options = config(2, platform)
+        options.enable_chip_swimlane = 1
+        with program.prepare() as rt:
+            rt(x, y, config=options)
+        folders = [program.output_dir / "dfx_outputs" / f"rank{rank}" / "d0" for rank in range(2)]
+        records = [json.loads((folder / "chip_swimlane_records.json").read_text()) for folder in folders]
+        told.append([[row[4] - row[3] for row in one["aicore_tasks"]] for one in records])
+    assert told[0] == told[1]
+    assert told[0][0] != told[0][1], "the rank that starts first waits for the other"
