@@ -47,6 +47,22 @@ def _touch(m, cache, row, writes):
 
 
 @kernel
+def _sources(m, row, bursts, missed, weight):
+    """Bytes of a transfer that come from HBM and from L2 when ``missed`` bytes of lines were not there.
+
+    Lines at the ends of rows that do not fill them: one that nobody had asked for counts whole, one that a neighbour
+    has just asked for counts by its ``weight`` and where the rest of its row comes from.
+    """
+    whole, split = m[row + x.BYTES], m[row + x.SPLIT]
+    if split == 0:
+        return float(missed), float(max(whole - missed, 0))
+    inner = max(whole - 2 * (bursts << m[x.LINE_SHIFT]), 1)
+    share = min(missed / inner, 1.0)
+    from_hbm = share * (whole + split) + (1 - weight) * (missed - share * whole)
+    return from_hbm, (1 - share) * (whole + split)
+
+
+@kernel
 def _request(m, f, cache, core, pipe, now):
     """A transfer begins: split it into what comes from HBM and what L2 serves."""
     port = port_of(pipe)
@@ -58,33 +74,30 @@ def _request(m, f, cache, core, pipe, now):
     path = path_of(m, row)
     writes = path == c.PATH_UB_GM or path == c.PATH_L0C_GM
     missed, evicted = 0, 0
-    address = m[row + x.ADDRESS]  # its word is needed for something else from here on
+    # their words are needed for something else from here on
+    address, bursts = m[row + x.ADDRESS], m[row + x.BURSTS]
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, cache, row, writes)
         m[row + x.EVICTED] = evicted
     m[row + x.MISSED] = missed
     m[row + x.CONTENDED] = 0
-    # what a split line costs, it costs where the row comes from
-    whole = max(m[row + x.BYTES], 1)
-    split = m[row + x.SPLIT] * min(missed, whole) / whole
-    # lines that nobody had brought in count once: they are missed already
-    missing = max(missed, whole + split) if missed > whole else missed + split
-    from_hbm = evicted * f[x.EVICTION_WEIGHT] + missing
-    from_l2 = max(m[row + x.BYTES] - missed, 0) + m[row + x.SPLIT] - split
-    m[row + x.ALLOCATED] = cache[l2.ALLOCATED] << m[x.LINE_SHIFT]
     if writes:
         first = sharing.EVICTION
         second = sharing.VECTOR_WRITE if path == c.PATH_UB_GM else sharing.CUBE_WRITE
     else:
         first = sharing.VECTOR_MISS if path == c.PATH_GM_UB else sharing.CUBE_MISS
         second = sharing.VECTOR_HIT if path == c.PATH_GM_UB else sharing.CUBE_HIT
+    classes = m[x.SHARES]
+    weight = f[classes + first * x.SHARE_WORDS + x.SPLIT_WEIGHT]
+    from_hbm, from_l2 = _sources(m, row, bursts, missed, weight)
+    from_hbm += evicted * f[x.EVICTION_WEIGHT]
+    m[row + x.ALLOCATED] = cache[l2.ALLOCATED] << m[x.LINE_SHIFT]
     if not writes and not m[row + x.WHAT] & x.BETWEEN_CORES:
         delay = _crowd(m, f, cache, row, address, path, second, now)
         from_l2 *= delay
         m[row + x.WORK] = np.int64(m[row + x.WORK] * delay)
     if m[core + x.IS_CUBE]:
         m[row + x.WORK] = slowed(m, m[row + x.WORK])
-    classes = m[x.SHARES]
     alone = (
         from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
         + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE]

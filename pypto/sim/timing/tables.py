@@ -159,6 +159,8 @@ def _lay_out_shares(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
         f[record + x.POOL_RATE] = f[record + x.FULL_POOL_RATE] = pool[kind]
         f[record + x.WEIGHT] = path[kind] / pool[kind]
         m[record + x.CLASS_END] = sharing.NEVER
+    for kind, loads in ((sharing.VECTOR_MISS, chip.gm_ub), (sharing.CUBE_MISS, chip.gm_l1_nd2nz)):
+        f[int(m[x.SHARES]) + kind * x.SHARE_WORDS + x.SPLIT_WEIGHT] = loads.split_lines.value
     m[x.SHARE_END], m[x.SHARE_CLASS] = sharing.NEVER, -1
 
 

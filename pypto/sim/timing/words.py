@@ -272,5 +272,6 @@ LOG_WORDS: Final = 10
     POOL_FULL,
     FULL_PATH_RATE,
     FULL_POOL_RATE,
-) = range(11)
-SHARE_WORDS: Final = 11
+    SPLIT_WEIGHT,
+) = range(12)
+SHARE_WORDS: Final = 12
