@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pypto.ir.dtype import DataType
 from pypto.sim.syntax import Array, Instruction, Tile
@@ -18,18 +17,29 @@ if TYPE_CHECKING:
     from pypto.sim.waiting import Overdue
 
 
+class IndexElement(NamedTuple):
+    """Element (``row``, ``col``) of the index tile in ``register``, at host address ``address``."""
+
+    register: str
+    row: int
+    col: int
+    address: int
+
+
 class ExecutionError(RuntimeError):
     """A kernel or an orchestration did something that has no defined result.
 
     ``site`` is the program and the index of the instruction at fault, ``subject`` the tensor, tile or array concerned.
     ``index_ranges`` is what the instruction asked of it, one (low, high) per axis, ``byte_range`` the same in bytes
     from its first element on; both may lie outside it.
+    ``index`` is the element of an index tile that was taken.
     """
 
     site: tuple[TileProgram, int] | None = None
     subject: str = ""
     index_ranges: tuple[tuple[int, int], ...] = ()
     byte_range: tuple[int, int] | None = None
+    index: IndexElement | None = None
 
 
 class OutOfBoundsError(ExecutionError, IndexError):
@@ -61,6 +71,7 @@ def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
     error = found.error()
     error.site, error.subject = (program, found.index), found.subject()
     error.index_ranges, error.byte_range = found.asked()
+    error.index = found.index_element()
     return error
 
 
@@ -157,7 +168,7 @@ class _Fault:
 
     def _in_flat(self, operands: Mapping[str, int]) -> tuple[Ranges, Bytes]:
         """Of a gather or scatter: the first index that leaves the tensor, in rows or in elements."""
-        index, tensor = self._first_outside(operands)[0], self.program.offsets[self._name(operands["tensor"])]
+        index, tensor = self._refused()[1], self.program.offsets[self._name(operands["tensor"])]
         rank = int(self.frame[tensor + self.layout.TENSOR_RANK])
         if rank == 2 and not self._by_element():
             cols = int(self.frame[tensor + self.layout.TENSOR_EXTENTS + 1])
@@ -233,38 +244,38 @@ class _Fault:
         coalesce = getattr(self.statement, "attributes", {}).get("coalesce")
         return getattr(self.statement, "mnemonic", "") == "mscatter" or coalesce in ("elem", 1)
 
-    def _first_outside(self, operands: Mapping[str, int]) -> tuple[int, int]:
-        """The first index of a gather or scatter that leaves its tensor, and the number of legal ones."""
-        layout, tensor = self.layout, self.program.offsets[self._name(operands["tensor"])]
-        rank = int(self.frame[tensor + layout.TENSOR_RANK])
-        extents = self.frame[tensor + layout.TENSOR_EXTENTS :][: rank if self._by_element() else rank - 1]
-        limit = math.prod(int(extent) for extent in extents)
-        indices = self._indices(self._name(operands["index"]))
-        return next((index for index in indices if index >= limit), limit), limit
+    def _refused(self) -> tuple[int, int, int]:
+        """(number, value as an unsigned number, legal ones) of the index with which a gather or scatter stopped."""
+        number, index, limit = (int(word) for word in self.frame[self.op.ARGUMENTS :][:3])
+        return number, index, limit
+
+    def index_element(self) -> IndexElement | None:
+        """The element of an index tile with which a gather or scatter leaves its tensor."""
+        operands = self._operand_index()
+        if getattr(self.statement, "mnemonic", "") not in _INDEXED or self.code != self.layout.OUTSIDE_TENSOR:
+            return None
+        name, layout = self._name(operands["index"]), self.layout
+        if not isinstance(self.program.symbols.get(name), Tile):
+            return None
+        at, walked = (self.program.offsets[self._name(operands[key])] for key in ("index", self._walked(operands)))
+        row, col = divmod(self._refused()[0], int(self.frame[walked + layout.TILE_VALID_COLS]))
+        pitch = int(self.frame[at + layout.TILE_STRIDE])
+        return IndexElement(name, row, col, int(self.frame[at]) + 4 * (row * pitch + col))
+
+    @staticmethod
+    def _walked(operands: Mapping[str, int]) -> str:
+        """The tile whose valid elements have an index each: what is scattered, or the indices of a gather."""
+        return "src" if "src" in operands else "index"
 
     def _index_message(self, operands: Mapping[str, int]) -> str:
-        found, limit = self._first_outside(operands)
+        _, found, limit = self._refused()
         name, unit = self._name(operands["index"]), "elements" if self._by_element() else "rows"
+        signed = f"{found - (1 << 32)} ({found} without a sign, as it counts)" if found >> 31 else str(found)
         return (
-            f"index {found} from '{self._shown(name)}' is outside the {limit} {unit} of "
+            f"index {signed} from '{self._shown(name)}' is outside the {limit} {unit} of "
             f"'{self._called(operands['tensor'])}'; "
             f"legal are 0..{limit - 1}"
         )
-
-    def _indices(self, name: str) -> list[int]:
-        """Valid elements of an index tile, or all of an index tensor, as unsigned numbers."""
-        from pypto.sim.memory import memory_view
-
-        layout, at = self.layout, self.program.offsets[name]
-        if isinstance(self.program.symbols.get(name), Tile):
-            rows, cols = (int(word) for word in self.frame[at + layout.TILE_VALID_ROWS :][:2])
-            pitch = int(self.frame[at + layout.TILE_STRIDE])
-        else:
-            rank = int(self.frame[at + layout.TENSOR_RANK])
-            rows, cols = 1, math.prod(int(extent) for extent in self.frame[at + layout.TENSOR_EXTENTS :][:rank])
-            pitch = cols
-        words = memory_view(int(self.frame[at]), 4 * (pitch * (rows - 1) + cols)).view("uint32")
-        return [int(words[i * pitch + j]) for i in range(rows) for j in range(cols)]
 
     def _window(self, act: str, tensor: int, offsets: Sequence[int], window: Sequence[int]) -> str:
         name = self._name(tensor)

@@ -150,3 +150,13 @@ class CoreWatch:
     def end(self, frame: Frame) -> None:
         """The block has ended."""
         self.launch.log.end(self)
+
+
+def on_chip_code(address: int) -> int:
+    """Code (words.py) of the byte of on-chip memory at ``address``; 0 for memory that is not followed."""
+    for shadows in _SHADOWS.values():
+        for shadow in shadows.values():
+            if shadow.address <= address < shadow.address + shadow.size:
+                at = address - shadow.address
+                return int(shadow.read(at, at + 1)[0])
+    return 0

@@ -10,7 +10,8 @@ from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import shared_runs
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.places import first_byte, index_ranges, location, memory_at, operation, tensor_operand
-from pypto.sim.checks.source_edits import inout_edits, sequential_edits, wait_edits
+from pypto.sim.checks.source_edits import inout_edits, sequential_edits
+from pypto.sim.checks.wait_edits import wait_edits
 from pypto.sim.recording import Words
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _second_waits(a: Access, b: Access) -> tuple[str, str]:
         return "", ""
     between = a.watch.nodes[a.node + 1 : b.node]
     carried = any(node.site == a.site for node in between)
-    awaited, lines = wait_edits(file, (first, a.task), (second, b.task), carried)
+    awaited, lines = wait_edits(file, (first, a.task), (second, b.task), carried, a.watch.orchestration.name)
     return awaited, _listed(lines)
 
 

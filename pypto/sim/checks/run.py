@@ -22,7 +22,7 @@ from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.shadow import BLOCK
-from pypto.sim.checks.values import value_findings
+from pypto.sim.checks.values import undefined_index, used_at_once, value_findings
 from pypto.sim.checks.watch import LaunchWatch, Memory, SharedCodes
 from pypto.sim.distributed import CTX_BASE, CTX_CODES, CTX_DOMAIN, CTX_FLAGS, CTX_RANK, CTX_RANKS, CTX_STRIDE, CTX_WORDS
 from pypto.sim.faults import ExecutionError
@@ -114,9 +114,15 @@ class Report:
             found = chain(found, self.indices.findings())
         if self.watch is not None:
             self.watch.finish()
-            late = () if failure is not None else value_findings(self.watch)
+            late = value_findings(self.watch) if failure is None else _before(self.watch, failure)
             found = chain(found, race_findings(self.watch), late, direction_findings(self.watch))
         self.findings = tuple(f for f in found if f.kind in self.checks.kinds)
+
+
+def _before(watch: LaunchWatch, failure: ExecutionError) -> Iterator[Finding]:
+    """What was found about values before ``failure``: often its cause."""
+    yield from undefined_index(watch, failure)
+    yield from used_at_once(watch)
 
 
 _CONTRACTS: Final[WeakKeyDictionary[TileProgram, dict[str, tuple[Finding, ...]]]] = WeakKeyDictionary()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from pypto.ir.dtype import BF16, FP16, FP32, DataType
 from pypto.sim.checks import words as w
+from pypto.sim.checks.core_watch import on_chip_code
 from pypto.sim.checks.facts import root_names
 from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.index_watch import OutsideIndex, outside_finding
@@ -34,15 +36,37 @@ from pypto.sim.syntax import Instruction, TensorParameter, Tile
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch, Memory
+    from pypto.sim.faults import ExecutionError
     from pypto.sim.tile_program import TileProgram
 
 _LARGEST: Final = {FP16: "65504", BF16: "3.39e38", FP32: "3.40e38"}
 
 
-def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
-    """What reached the host, and what was used at once."""
+def used_at_once(watch: LaunchWatch) -> Iterator[Finding]:
+    """Branches, addresses and additions that took what means nothing, whether or not the launch came to its end."""
     for event in watch.events[: int(watch.words[w.EVENT_COUNT])]:
         yield _event(watch, event)
+
+
+def undefined_index(watch: LaunchWatch, failure: ExecutionError) -> Iterator[Finding]:
+    """The index with which a gather or scatter stopped, when it means nothing."""
+    if failure.site is None or failure.index is None:
+        return
+    (program, number), (register, row, col, address) = failure.site, failure.index
+    code = on_chip_code(address)
+    if watch.asked & w.UNDEFINED and _is_undefined(watch, code):
+        what, (kind, why) = program.author(register), _why_undefined(watch, code)
+        name = operation(program, number)
+        message = f"'{name}' in '{program.name}' takes [{row}, {col}] of '{what}' as an index, {why}"
+        place = location(program, number, f"'{name}' in '{program.name}'")
+        yield Finding(
+            kind, message, what, (program.name,), (place,), *cell(program, register, row, col), _all_indices(what)
+        )
+
+
+def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
+    """What reached the host, and what was used at once."""
+    yield from used_at_once(watch)
     if "overflow" in watch.checks.kinds:
         yield from _overflows(watch)
     for number, memories in enumerate(watch.memories):
@@ -304,6 +328,8 @@ def _event(watch: LaunchWatch, event: Words) -> Finding:
         return used_after_free(watch, event)
     if kind == w.PADDING_COUNTS:
         return _padding_counts(watch, event)
+    if kind == w.ADDRESSED:
+        return _addressed(watch, event)
     return _branched(watch, event)
 
 
@@ -367,11 +393,7 @@ def _added(watch: LaunchWatch, event: Words) -> Finding:
 
 def _branched(watch: LaunchWatch, event: Words) -> Finding:
     program, index, task, place = _site(watch, event)
-    allocation, code = int(event[w.OR_ALLOCATION]), int(event[w.OR_VALUE])
-    padding = code == w.PADDING
-    if code >= w.FIRST_ORIGIN:
-        padding = int(watch.origins[code - w.FIRST_ORIGIN][w.OR_KIND]) == w.FROM_PADDING
-    kind, why = ("out-of-valid", "outside its valid region") if padding else ("uninit", "which nobody has written")
+    allocation, (kind, why) = int(event[w.OR_ALLOCATION]), _why_undefined(watch, int(event[w.OR_VALUE]))
     if allocation >= 0:
         memory = memory_at(watch.memories[allocation], int(event[w.OR_LOW]))
         shift = first_byte(memory, watch.memories[allocation])
@@ -381,11 +403,51 @@ def _branched(watch: LaunchWatch, event: Words) -> Finding:
         message = f"'{task}' takes '{memory.name}'[{element}] (bytes {span[0]}..{span[1]}) as a scalar, {why}"
         repair = f"write '{memory.name}' before it is read as a scalar"
         return Finding(kind, message, memory.name, (task,), (place,), span, ranges, repair)
-    register = element_register(program, index)
+    register, row, col = element_register(program, index), int(event[w.OR_ROW]), int(event[w.OR_COL])
     what = program.author(register)
-    message = f"'{task}' takes [{int(event[w.OR_ROW])}, {int(event[w.OR_COL])}] of '{what}' as a scalar, {why}"
-    where, repair = (
-        cell(program, register, int(event[w.OR_ROW]), int(event[w.OR_COL])),
-        f"write that element of '{what}' first",
-    )
-    return Finding(kind, message, what, (task,), (place,), *where, repair)
+    if (origin := _origin(watch, event)) is not None:
+        reached = f"[{row}, {col}] of '{what}', which '{task}' takes as a scalar"
+        return _with_place(_undefined(watch, origin, reached), place)
+    message = f"'{task}' takes [{row}, {col}] of '{what}' as a scalar, {why}"
+    repair = f"write that element of '{what}' first"
+    return Finding(kind, message, what, (task,), (place,), *cell(program, register, row, col), repair)
+
+
+def _origin(watch: LaunchWatch, event: Words) -> Words | None:
+    """Where the value that an event is about lost its meaning, when that was before."""
+    code = int(event[w.OR_VALUE])
+    return watch.origins[code - w.FIRST_ORIGIN] if code >= w.FIRST_ORIGIN else None
+
+
+def _with_place(finding: Finding, place: Location) -> Finding:
+    return replace(finding, locations=tuple(dict.fromkeys((*finding.locations, place))))
+
+
+def _is_undefined(watch: LaunchWatch, code: int) -> bool:
+    if code >= w.FIRST_ORIGIN:
+        return int(watch.origins[code - w.FIRST_ORIGIN][w.OR_KIND]) <= w.FROM_PADDING
+    return code in (w.UNWRITTEN, w.PADDING)
+
+
+def _why_undefined(watch: LaunchWatch, code: int) -> tuple[str, str]:
+    """(kind of the finding, words) for a code that says that a value means nothing."""
+    padding = code == w.PADDING
+    if code >= w.FIRST_ORIGIN:
+        padding = int(watch.origins[code - w.FIRST_ORIGIN][w.OR_KIND]) == w.FROM_PADDING
+    return ("out-of-valid", "outside its valid region") if padding else ("uninit", "which nobody has written")
+
+
+def _addressed(watch: LaunchWatch, event: Words) -> Finding:
+    program, index, task, place = _site(watch, event)
+    register = operand_at(program, index, int(event[w.OR_OPERAND]))
+    row, col = int(event[w.OR_ROW]), int(event[w.OR_COL])
+    what, (kind, why) = program.author(register), _why_undefined(watch, int(event[w.OR_VALUE]))
+    if (origin := _origin(watch, event)) is not None:
+        reached = f"[{row}, {col}] of '{what}', which says where '{operation(program, index)}' in '{task}' stores"
+        return _with_place(_undefined(watch, origin, reached), place)
+    message = f"'{operation(program, index)}' in '{task}' stores where [{row}, {col}] of '{what}' says, {why}"
+    return Finding(kind, message, what, (task,), (place,), *cell(program, register, row, col), _all_indices(what))
+
+
+def _all_indices(what: str) -> str:
+    return f"write all indices of '{what}' first, or narrow it to those that are written (valid_shape=[...])"

@@ -10,10 +10,10 @@ import torch
 from pypto.runtime import RunConfig
 from pypto.sim import ExecutionError, Finding
 
-from .programs import bounds, harmless, order, values, waits
+from .programs import addresses, bounds, harmless, order, values, waits
 from .programs.case import Case
 
-CASES = [case for module in (order, values, bounds, waits) for case in module.CASES]
+CASES = [case for module in (order, values, addresses, bounds, waits) for case in module.CASES]
 
 
 def run(kernel: Any, arguments: list[torch.Tensor], checks: Any = "all") -> list[Finding]:

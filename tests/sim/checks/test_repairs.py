@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import pypto.language as pl
-from pypto.sim.checks.source_edits import wait_edits
+from pypto.sim.checks.wait_edits import wait_edits
 
-from .programs import order, races_to_repair
+from .programs import order, races_in_helpers, races_to_repair
 from .test_programs import run
 
 _LINE = re.compile(r"^\s+(before )?[\w.]+:(\d+): (.*)$")
@@ -43,7 +43,7 @@ def loaded(path: Path, name: str):
     return getattr(module, name)
 
 
-RACES = [(races_to_repair, case) for case in races_to_repair.CASES] + [
+RACES = [(module, case) for module in (races_to_repair, races_in_helpers) for case in module.CASES] + [
     (order, case)
     for case in order.CASES
     if case.name in ("columns_then_rows", "blocks_then_refill", "middle_forgotten")
@@ -53,7 +53,7 @@ RACES = [(races_to_repair, case) for case in races_to_repair.CASES] + [
 @pytest.mark.parametrize(("module", "case"), RACES, ids=[case.name for _, case in RACES])
 def test_pasting_the_suggestion_closes_the_hole(module, case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = Path(inspect.getfile(module)).read_text("utf-8").replace("from .case import", f"from {_CASE} import")
+    text = Path(inspect.getfile(module)).read_text("utf-8").replace("from .", f"from {_PROGRAMS}.")
     for number in range(5):
         path = tmp_path / f"{case.name}_{number}.py"
         path.write_text(text, "utf-8")
@@ -68,7 +68,7 @@ def test_pasting_the_suggestion_closes_the_hole(module, case, tmp_path, monkeypa
     assert number > 0
 
 
-_CASE = "tests.sim.checks.programs.case"
+_PROGRAMS = "tests.sim.checks.programs"
 
 
 def test_a_name_that_the_author_bound_is_used(tmp_path):
@@ -88,7 +88,7 @@ def test_a_name_that_the_author_bound_is_used(tmp_path):
 
 def test_what_is_no_submission_is_left_to_words(tmp_path):
     file = tmp_path / "k.py"
-    file.write_text("def k(x, y):\n    y = f(x)\n    z = f(y)\n")
+    file.write_text("def k(x, y):\n    y = pl.exp(x)\n    z = pl.exp(y)\n")
     assert wait_edits(str(file), (2, "a"), (3, "b"), False) == ("", [])
     assert wait_edits(str(tmp_path / "none.py"), (2, "a"), (3, "b"), False) == ("", [])
 

@@ -25,7 +25,7 @@ from pypto.sim.checks.rules.tile import (
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import BLOCK, new_event, set_codes, stronger
+from pypto.sim.checks.shadow import BLOCK, is_undefined, new_event, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_int16, load_int32
 
@@ -73,6 +73,19 @@ def _outside(state, operand, value, limit, row, col):
 
 
 @kernel_code
+def _read_code(state, fact, source, row, col):
+    """Code of the element of the source that is taken."""
+    return used_code(state, fact[w.FACT_SOURCE], code_at(state, source, row, col), row, col, source)
+
+
+@kernel_code
+def _picked(state, fact, code_of_index, i, j, index, code):
+    """Code of an element that is gathered: its own, or that of its index."""
+    launch, position = as_pointer(state[w.LAUNCH]), fact[w.FACT_SOURCE + 1]
+    return stronger(launch, used_code(state, position, code_of_index, i, j, index), code)
+
+
+@kernel_code
 def follow_gather(state, args, fact):
     """tgather: dst[i, j] = src.flat[index[i, j]]; the bounds are checked here because the kernel reads zero."""
     target, source = args[fact[w.FACT_TARGET]], args[fact[w.FACT_SOURCE]]
@@ -90,26 +103,14 @@ def follow_gather(state, args, fact):
         return
     for i in range(rows):
         for j in range(width):
-            at, code = index_at(index, i, j), 0
-            if at < 0 or at >= limit:
-                if defined:
-                    _outside(state, position, at, limit, i, j)
-            elif not defined:
-                code = stronger(
-                    as_pointer(state[w.LAUNCH]),
-                    code_at(state, index, i, j),
-                    code_at(state, source, at // cols, at % cols),
-                )
-                code = used_code(state, position, code, i, j, index)
+            at = index_at(index, i, j)
+            of_index = 0 if defined else code_at(state, index, i, j)
+            inside = at >= 0 and at < limit
+            if not inside and (of_index == 0 or not is_undefined(as_pointer(state[w.LAUNCH]), of_index)):
+                _outside(state, position, at, limit, i, j)
             if not defined:
-                set_code(state, target, i, j, code)
-
-
-@kernel_code
-def _picked(state, fact, code_of_index, i, j, index, code):
-    """Code of an element that is gathered: its own, or that of its index."""
-    launch, position = as_pointer(state[w.LAUNCH]), fact[w.FACT_SOURCE + 1]
-    return used_code(state, position, stronger(launch, code_of_index, code), i, j, index)
+                of_source = _read_code(state, fact, source, at // cols, at % cols) if inside else 0
+                set_code(state, target, i, j, _picked(state, fact, of_index, i, j, index, of_source))
 
 
 @kernel_code
@@ -124,19 +125,19 @@ def follow_gather_axis(state, args, fact):
         for i in range(rows):
             for j in range(cols):
                 at = index_at(index, i, j)
-                code = code_at(state, source, i if by_row else at, at if by_row else j)
+                code = _read_code(state, fact, source, i if by_row else at, at if by_row else j)
                 code = _picked(state, fact, code_at(state, index, i, j), i, j, index, code)
                 set_code(state, target, i, j, code)
     set_rest(state, target, rows, cols)
 
 
 @kernel_code
-def _block_code(state, source, start):
+def _block_code(state, fact, source, start):
     """Strongest code of the 32 bytes from byte ``start`` of the flat source on."""
     launch, result = as_pointer(state[w.LAUNCH]), 0
     size, cols = element_size(source), all_cols(source)
     for k in range(start // size, (start + BLOCK - 1) // size + 1):
-        result = stronger(launch, result, code_at(state, source, k // cols, k % cols))
+        result = stronger(launch, result, _read_code(state, fact, source, k // cols, k % cols))
     return result
 
 
@@ -151,7 +152,7 @@ def follow_gather_blocks(state, args, fact):
     else:
         for i in range(rows):
             for b in range(count):
-                code = _block_code(state, source, index_at(index, i, b))
+                code = _block_code(state, fact, source, index_at(index, i, b))
                 code = _picked(state, fact, code_at(state, index, i, b), i, b, index, code)
                 set_codes(map_, data_of(target) + i * pitch + b * BLOCK, BLOCK, code)
     set_untouched(state, target, rows, count * BLOCK // element_size(target), w.PADDING)

@@ -32,11 +32,12 @@ def is_window(allocation_address):
 
 
 @kernel_code
-def _taken(state, fact, code, allocation, address, size, tensor):
-    """Code that a loaded element keeps; what nobody has written is named here, where its tensor is known."""
+def taken_code(state, operand, code, allocation, address, size, tensor):
+    """Code that an element loaded through ``operand`` keeps; what nobody has written is named here, where its tensor
+    is known."""
     if code != w.UNWRITTEN:
         return code
-    result = name_origin(state, w.FROM_UNWRITTEN, fact[w.FACT_TENSOR], 0, 0, 0)
+    result = name_origin(state, w.FROM_UNWRITTEN, operand, 0, 0, 0)
     origin = as_pointer(as_pointer(state[w.LAUNCH])[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (result - w.FIRST_ORIGIN))
     at = address - load_word(allocation + 8 * w.GM_BASE)
     if is_window(allocation):
@@ -86,10 +87,10 @@ def follow_run(state, fact, target, row, col, source, step, length, defined, all
         else:
             if step == size:
                 count = max(same_run(of_map, first, (length - j) * size) // size, 1)
-            code = _taken(state, fact, code_of(of_map, first, size), allocation, first, size, tensor)
+            code = taken_code(state, fact[w.FACT_TENSOR], code_of(of_map, first, size), allocation, first, size, tensor)
             if code != 0 and count > 1:
                 last = first + (count - 1) * step
-                _taken(state, fact, code_of(of_map, last, size), allocation, last, size, tensor)
+                taken_code(state, fact[w.FACT_TENSOR], code_of(of_map, last, size), allocation, last, size, tensor)
         if code == 0:
             settle_run(state, fact, map_, 0, at + j * size, size, dtype, row, col + j, count)
         else:
