@@ -52,18 +52,30 @@ def _mnemonic(program: TileProgram, index: int) -> str:
 
 def _repair(kind: str, name: str, message: str) -> str:
     if kind != "bounds":
-        return ""
+        return _misuse_repair(message)
+    if re.search(r"\bindex -", message):
+        clamp = "pl.maximum" if name in ("mgather", "mgather_gm", "mscatter") else "pl.max"
+        return f"keep the index at 0 or above, as with {clamp}(index, 0), and below the extent"
     if name.startswith("mgather"):
         return "check the index, or say what an index outside reads: gather_oob='clamp', 'wrap' or 'zero'"
+    if "offset -" in message:
+        return "keep the offset at 0 or above, as with pl.max(offset, 0)"
     if name in ("tload", "tstore", "tremote_load", "tremote_store"):
         return "keep offset + window inside the extent; a tail is moved with valid_shape=[...] cut at the edge (pl.min)"
     if "peer" in message:
         return "wrap the neighbour around: (rank + 1) % nranks, and (rank - 1 + nranks) % nranks on the other side"
     if name == "view":
         return "keep offset + window inside the extent, as with pl.min(offset, extent - window)"
-    if " index -" in message:
-        return "keep the index at 0 or above, as with pl.max(index, 0), and below the extent"
-    return "keep the index below the extent, as with pl.min(index, extent - 1)"
+    clamp = "pl.minimum" if name == "mscatter" else "pl.min"
+    return f"keep the index below the extent, as with {clamp}(index, extent - 1)"
+
+
+def _misuse_repair(message: str) -> str:
+    if "division by zero" in message:
+        return "keep the divisor away from zero, as with pl.max(divisor, 1)"
+    if "step 0" in message:
+        return "keep the step away from zero, as with pl.max(step, 1)"
+    return ""
 
 
 def _waiting(failure: DeadlockError) -> Finding:

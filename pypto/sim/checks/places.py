@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from pypto.sim.checks import words as w
 from pypto.sim.checks.facts import argument_positions, root_names
 from pypto.sim.checks.findings import Location
 from pypto.sim.recording import Words
-from pypto.sim.syntax import Array, Instruction, Register, Tile
+from pypto.sim.syntax import Array, For, Instruction, Register, Tile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,17 +33,43 @@ def location(program: TileProgram, index: int, what: str = "") -> Location:
 
 _SPELLED: Final = {
     "sload": "read", "sstore": "write", "tcvt": "cast", "signal_wait": "wait", "signal_defer": "defer_wait",
+    "ttrans": "transpose", "tmov": "move", "aget": "read of an array", "aset": "write to an array",
+    "sfloordiv": "//", "smod": "%", "sdiv": "/", "peerview": "remote access",
 }  # fmt: skip
+_ALONG_AN_AXIS: Final = re.compile(r"(row|col)(expand(?=.))?")
 
 
 def operation(program: TileProgram, index: int) -> str:
     """Name of an operation as the language spells it: the mnemonic without the ``t`` of tile instructions."""
     statement = program.statements[index] if 0 <= index < len(program.statements) else None
     if not isinstance(statement, Instruction):
-        return "?"
-    name = _SPELLED.get(statement.mnemonic, statement.mnemonic)
-    keeps = name.startswith(("tpush", "tpop", "tfree"))
-    return name[1:] if name in INSTRUCTIONS and name.startswith("t") and not keeps else name
+        return "range" if isinstance(statement, For) else "?"
+    mnemonic = statement.mnemonic.split(".")[0]
+    if mnemonic in _SPELLED:
+        return _SPELLED[mnemonic]
+    keeps = mnemonic.startswith(("tpush", "tpop", "tfree"))
+    if mnemonic not in INSTRUCTIONS or not mnemonic.startswith("t") or keeps:
+        return mnemonic
+    along = _ALONG_AN_AXIS.match(mnemonic, 1)
+    if along is None:
+        return mnemonic[1:]
+    return "_".join((*(part for part in along.groups() if part), mnemonic[along.end() :]))
+
+
+def made_by_exponential(program: TileProgram, index: int, register: str) -> bool:
+    """Whether what ``register`` holds at an instruction went through an exponential since its tile was filled up."""
+    made = {register}
+    for statement in reversed(program.statements[:index]):
+        if not isinstance(statement, Instruction) or statement.mnemonic not in INSTRUCTIONS:
+            continue
+        row = INSTRUCTIONS[statement.mnemonic]
+        names = [o.name if isinstance(o, Register) else "" for o in statement.operands]
+        if not made.intersection(names[i] for i in row.destinations()) or statement.mnemonic.startswith("tfillpad"):
+            continue
+        if statement.mnemonic == "texp" or statement.mnemonic.endswith("expdif"):
+            return True
+        made.update(names[i] for i in row.sources() if row.operands[i].kind == "tile")
+    return False
 
 
 def operand_at(program: TileProgram, index: int, position: int) -> str:

@@ -143,6 +143,12 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
     if weak is not None:
         return _too_weak(order, what, weak, tensor, (*places, weak.place.location), tasks, span, ranges)
     message = f"{what}, and no notify and wait order the two"
+    if a.writes and b.writes:
+        repair = (
+            "give every rank a part of the window of its own, as with an offset of its rank; add with "
+            "atomic=pl.AtomicType.Add; or notify after the first write and wait before the second"
+        )
+        return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
     repair = (
         "notify after the write and wait for that signal before the other rank reads; a reused window needs a second "
         "barrier"

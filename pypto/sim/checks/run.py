@@ -116,7 +116,18 @@ class Report:
             self.watch.finish()
             late = value_findings(self.watch) if failure is None else _before(self.watch, failure)
             found = chain(found, race_findings(self.watch), late, direction_findings(self.watch))
-        self.findings = tuple(f for f in found if f.kind in self.checks.kinds)
+        asked = tuple(f for f in found if f.kind in self.checks.kinds)
+        races = [f for f in asked if f.kind == "raw"]
+        self.findings = tuple(f for f in asked if f.kind != "uninit" or not any(_told_by(race, f) for race in races))
+
+
+def _told_by(race: Finding, unwritten: Finding) -> bool:
+    """Whether a read was early only because nothing orders it after the write, which is the finding then."""
+    where = {(place.file, place.line) for place in race.locations}
+    if race.tensor != unwritten.tensor or not any((p.file, p.line) in where for p in unwritten.locations):
+        return False
+    boxes = zip(race.index_ranges, unwritten.index_ranges)
+    return bool(unwritten.index_ranges) and all(a < d and c < b for (a, b), (c, d) in boxes)
 
 
 def _before(watch: LaunchWatch, failure: ExecutionError) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from pypto.sim.checks.places import (
     first_byte,
     index_ranges,
     location,
+    made_by_exponential,
     memory_at,
     noted_runs,
     operand_at,
@@ -194,11 +195,13 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
 _DIVISOR: Final = "keep the divisor away from zero, as with pl.maximum(divisor, 1e-6), or leave empty rows out"
 _NAN_REPAIRS: Final = {
     **dict.fromkeys(("log", "sqrt", "rsqrt"), "keep the operand from going below zero, as with pl.maximum(x, 1e-6)"),
-    **dict.fromkeys(("div", "divs", "rowexpanddiv", "colexpanddiv", "recip", "rem", "rems", "fmod", "fmods"), _DIVISOR),
+    **dict.fromkeys(
+        ("div", "divs", "row_expand_div", "col_expand_div", "recip", "rem", "rems", "fmod", "fmods"), _DIVISOR
+    ),
 }
 _POLE_REPAIRS: Final = {
     **dict.fromkeys(("log", "rsqrt"), "keep the operand above zero, as with pl.maximum(x, 1e-6)"),
-    **dict.fromkeys(("divs", "recip", "rowexpanddiv", "colexpanddiv"), _DIVISOR),
+    **dict.fromkeys(("divs", "recip", "row_expand_div", "col_expand_div"), _DIVISOR),
 }
 
 
@@ -309,7 +312,7 @@ def _overflows(watch: LaunchWatch) -> Iterator[Finding]:
 
 
 def _range_repair(name: str, dtype: DataType | None) -> str:
-    if name in ("exp", "rowexpandexpdif", "colexpandexpdif"):
+    if name in ("exp", "row_expand_expdif", "col_expand_expdif"):
         return "subtract the row maximum (pl.row_max, pl.row_expand_sub) before pl.exp"
     if dtype == FP16:
         return "scale the values into range first, or use BF16 or FP32"
@@ -362,11 +365,14 @@ def _padding_counts(watch: LaunchWatch, event: Words) -> Finding:
     line, how = ("row" if name.startswith("row") else "column"), int(event[w.OR_VALUE])
     neutral = {w.PADDED_IN_MAXIMUM: "pl.PadValue.min", w.PADDED_IN_MINIMUM: "pl.PadValue.max", w.PADDED_IN_SUM: "0"}
     wanted = neutral.get(how, "1")
+    fill = {"0": "pl.PadValue.zero"}.get(wanted, wanted)
+    if how == w.PADDED_IN_SUM and made_by_exponential(program, index, register):
+        wanted, fill = "0, as the exponential of pl.PadValue.min is", "pl.PadValue.min"
     message = (
         f"'{name}' in '{task}' counts the padding of {line} {at} of '{what}': {data}, and what fills up the rest "
-        f"(fillpad) changes the result: it is not the neutral {wanted.removeprefix('pl.')}"
+        f"(fillpad) changes the result: it is not the neutral {wanted.replace('pl.', '')}"
     )
-    repair = f"fill with the neutral value, pl.fillpad(..., pad_value={wanted}), or reduce only what is valid"
+    repair = f"fill with the neutral value, pl.fillpad(..., pad_value={fill}), or reduce only what is valid"
     rows, cols = (at, at + 1), (int(event[w.OR_COLS]), shape[1])
     if line == "column":
         rows, cols = (int(event[w.OR_ROWS]), shape[0]), (at, at + 1)

@@ -126,7 +126,7 @@ INDEX_OUTSIDE: Final = 7
 WRAPPED: Final = 8  # OR_VALUE: what an integer result is in wider numbers, OR_LIMIT: what it has become
 USED_FREED: Final = 10  # a tile whose slot was freed is used; OR_VALUE: its code, which names a FREED_SLOT
 PADDING_COUNTS: Final = 9  # padding decides a reduction, OR_ROWS x OR_COLS elements are data, OR_VALUE: PADDED_IN_…
-ADDRESSED: Final = 10  # a scatter to memory took an undefined index, whose code is OR_VALUE
+ADDRESSED: Final = 12  # a scatter to memory took an undefined index, whose code is OR_VALUE
 
 # a row of the access log
 ACCESS_KIND: Final = 0  # bits: 1 writes, 2 atomic, 4 through the scalar path
