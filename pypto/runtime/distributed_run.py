@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from pypto.sim.checks.selection import NONE, Checks
 
 if TYPE_CHECKING:
     from pypto.runtime.distributed_crew import Crew
+    from pypto.runtime.distributed_memory import CardMemory
 
 # When every rank says it sleeps, the parent looks twice that none was woken in between; this long apart.
 SECOND_LOOK_S: Final = 0.05
@@ -59,6 +61,7 @@ class Execution:
     tasks: Sequence[Task]
     run: int
     config: Any
+    cards: Sequence[CardMemory]
     checks: Checks = NONE
     in_turns: bool = field(init=False)
     done: dict[int, Done] = field(default_factory=dict)
@@ -125,7 +128,11 @@ class Execution:
         assert task.program is not None
         index = self._index[rank] = self._index.get(rank, -1) + 1
         arguments = tuple(self._argument(value, rank) for value in task.arguments)
-        dispatch = Dispatch(task.number, index, task.program.number, arguments, self.config, self.run, task.place)
+        space = self.cards[rank].space
+        dispatch = Dispatch(
+            task.number, index, task.program.number, arguments, self.config, self.run, task.place,
+            space.behind, tuple(space.take_fresh()),
+        )  # fmt: skip
         self._flying[rank] = task
         self._deliver(self.crew.chips[rank], (dispatch, self.in_turns), task)
 
@@ -133,12 +140,15 @@ class Execution:
         if not process.send(message):
             self._lost(process, task)
 
-    @staticmethod
-    def _argument(value: Any, rank: int) -> Any:
+    def _argument(self, value: Any, rank: int) -> Any:
         if isinstance(value, HostWindow):
             address, context = value.domain.address(value.buffer, rank), value.domain.context(rank)
-            return TensorWords(address, value.shape, value.dtype.code(), True, context)
-        return _words(value)
+            device = value.domain.device(value.buffer, rank)
+            return TensorWords(address, value.shape, value.dtype.code(), True, context, device)
+        words = _words(value)
+        if isinstance(words, TensorWords) and words.resident:
+            return dataclasses.replace(words, device=self.cards[rank].device_address(words.address))
+        return words
 
     def _next_turn(self) -> None:
         """Give the turn to the next rank that can use it."""

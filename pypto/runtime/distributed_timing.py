@@ -64,6 +64,14 @@ class ChipTiming:
         self._state: DeviceState | None = None
         self._next: DeviceState | None = None
 
+    def forget(self, memory: Sequence[tuple[int, int]]) -> None:
+        """Drop what the caches hold of ``memory``, (address, bytes) pairs: it has changed hands."""
+        if self._state is None or not memory:
+            return
+        self._state = self._state.copy()
+        for address, nbytes in memory:
+            self._state.forget(address, nbytes)
+
     def keep_state(self) -> None:
         """The run is over: what its launches left in the caches stays."""
         if self._next is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pypto.runtime.address_space import AddressSpace
 from pypto.runtime.shared_memory import SharedRegion
 from pypto.sim.checks.shadow import BLOCK
 from pypto.sim.checks.words import MIXED, UNWRITTEN
@@ -30,7 +31,8 @@ _PAGE: Final = 4096
 class Domain:
     """A communication domain: its world ranks in order, its buffers, and where everything is.
 
-    ``stride``: bytes from one rank's window to the next; ``contexts``: address of the context record per member.
+    ``stride``: bytes from one rank's window to the next; ``contexts``: address of the context record per member;
+    ``devices``: where the chip of every member has the windows of all of them.
     """
 
     name: str
@@ -41,6 +43,11 @@ class Domain:
     base: int
     stride: int
     contexts: tuple[int, ...]
+    devices: tuple[int, ...]
+
+    def device(self, buffer: str, rank: int) -> int:
+        """Address of ``buffer`` of world rank ``rank`` in the memory of its chip."""
+        return self.devices[self.ranks.index(rank)] + self.address(buffer, rank) - self.base
 
     def address(self, buffer: str, rank: int) -> int:
         """Address of ``buffer`` on world rank ``rank``."""
@@ -54,14 +61,17 @@ class Domain:
 class Windows:
     """Domains by program and name. Each run finds its windows zero, unless the worker keeps them.
 
+    ``spaces``: per rank, where its chip has what.
+
     ``followed``: the next run notes which bytes were written, in codes (:mod:`pypto.sim.checks.shadow`) that all ranks
     share.
     """
 
     followed = False
 
-    def __init__(self, region: SharedRegion, *, persistent: bool, resets: bool):
+    def __init__(self, region: SharedRegion, spaces: Sequence[AddressSpace], *, persistent: bool, resets: bool):
         self._region, self._persistent, self._resets = region, persistent, resets
+        self._spaces = spaces
         self._known: dict[tuple[int, str], Domain] = {}
         self._opened = 0
         self._codes: dict[int, tuple[int, int]] = {}
@@ -124,7 +134,8 @@ class Windows:
         base = self._region.allocate(stride * len(members), _PAGE)
         self._region.view(base, stride * len(members))[:] = 0
         contexts = tuple(self._context(number, members, position, base, stride) for position in range(len(members)))
-        return Domain(name, number, members, offsets, sizes, base, stride, contexts)
+        devices = tuple(self._spaces[rank].allocate(stride * len(members)) for rank in members)
+        return Domain(name, number, members, offsets, sizes, base, stride, contexts, devices)
 
     def _context(self, number: int, members: tuple[int, ...], position: int, base: int, stride: int) -> int:
         address = self._region.allocate(8 * CTX_WORDS)
@@ -144,3 +155,5 @@ class Windows:
             self._region.release(flags, size // BLOCK, _PAGE)
         for address in domain.contexts:
             self._region.release(address, 8 * CTX_WORDS)
+        for rank, device in zip(domain.ranks, domain.devices):
+            self._spaces[rank].free(device)

@@ -131,8 +131,10 @@ class DistributedWorker(StackedMemory):
                 interruption,
             )
             self._finalizer = weakref.finalize(self, self._crew.close)
-        self._windows = Windows(self._crew.windows, persistent=persistent, resets=reset_persistent_windows is not False)
         self._cards = [CardMemory(region) for region in self._crew.cards]
+        spaces = [card.space for card in self._cards]
+        resets = reset_persistent_windows is not False
+        self._windows = Windows(self._crew.windows, spaces, persistent=persistent, resets=resets)
         self._arguments = HostArguments(self._cards, self._inherited)
         self._times = RunTimes(self._crew, log_config.current_level())
         self._created: dict[tuple[int, int], tuple[int, int]] = {}
@@ -341,7 +343,7 @@ class DistributedWorker(StackedMemory):
         program.entry(run, *bound)
         times.built(run.tasks)
         with self._crew.interruption:
-            done = Execution(self._crew, run.tasks, self._runs, _portable(config), checks).execute()
+            done = Execution(self._crew, run.tasks, self._runs, _portable(config), self._cards, checks).execute()
             if checks.deep and "placement" in checks.kinds:
                 found = [*found, *undispatched(program, bound, run.tasks, self.world_size)]
             self._check(program, run.tasks, done, checks, found)

@@ -146,6 +146,7 @@ class ChipMain:
         self._arena = size
         if config.cold_start:
             self.timing.forget_caches()
+        self.timing.forget(dispatch.fresh)
         clocked = self.device.clocked
         started_ns = self.device.clock.now_ns()
         execution = program.program.execute(
@@ -160,6 +161,7 @@ class ChipMain:
                 checks_of(dispatch.config, clocked), mode="collect", rings=size.capacities(self.setup.platform.name)
             ),
             log=log_for(config),
+            behind=dispatch.behind,
         )
         if not clocked:
             self._write_wall(dispatch, started_ns)
@@ -294,5 +296,5 @@ def _tensor(name: str, value: TensorWords) -> Any:
     from pypto.sim.program import TensorArgument
 
     return TensorArgument(
-        name, value.address, value.shape, DataType.from_code(value.dtype), value.resident, value.context
+        name, value.address, value.shape, DataType.from_code(value.dtype), value.resident, value.context, value.device
     )

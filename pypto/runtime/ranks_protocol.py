@@ -18,18 +18,26 @@ def _no_rows() -> Words:
 
 @dataclass(frozen=True)
 class TensorWords:
-    """A tensor of a dispatch: host or device address, ``context`` of a window (0: none)."""
+    """A tensor of a dispatch: host or device address, ``context`` of a window (0: none).
+
+    ``device``: where the chip of the rank has it, 0 for a tensor that the launch brings along.
+    """
 
     address: int
     shape: tuple[int, ...]
     dtype: int  # dtype code
     resident: bool
     context: int = 0
+    device: int = 0
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """One chip program to run: ``number`` within the run, ``index`` among the dispatches of its rank."""
+    """One chip program to run: ``number`` within the run, ``index`` among the dispatches of its rank.
+
+    ``behind``: chip address behind all buffers of the rank; ``fresh``: (address, bytes) of what was allocated on it
+    since its last dispatch (:class:`pypto.runtime.address_space.AddressSpace`).
+    """
 
     number: int
     index: int
@@ -38,6 +46,8 @@ class Dispatch:
     config: Any
     run: int
     place: str
+    behind: int
+    fresh: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -228,10 +228,7 @@ class LoadedProgram:
         allocations = Allocations(behind)
         plain = [(a.address, size) for a, size in zip(tensors, sizes) if not a.context]
         found = iter(allocations.add_arguments(plain, [a.device for a in tensors if not a.context]))
-        numbers = [
-            allocations.add_window(a.address, n, *window_reach(a.context)) if a.context else next(found)
-            for a, n in zip(tensors, sizes)
-        ]
+        numbers = [_add_window(allocations, a, n) if a.context else next(found) for a, n in zip(tensors, sizes)]
         words: list[int] = []
         rows: list[tuple[int, bool, bool, bool]] = []
         for parameter, item in zip(self.params, key):
@@ -245,6 +242,13 @@ class LoadedProgram:
                 words.append(item)
         table = np.array(rows, np.int64).reshape(-1, 4)
         return _Bound(key, np.array(words, np.int64), table, allocations, tensors, numbers, behind)
+
+
+def _add_window(allocations: Allocations, window: TensorArgument, nbytes: int) -> int:
+    """Id of a window; those of its peers lie around it, where it has a place on the chip or in the launch."""
+    if window.device:
+        return allocations.add(window.address, nbytes, window.device)
+    return allocations.add_window(window.address, nbytes, *window_reach(window.context))
 
 
 @dataclass(frozen=True)
