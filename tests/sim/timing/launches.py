@@ -178,7 +178,7 @@ def recordings():
         gemm(Gemm(512, 512, 512, (4, 6), (128, 256, 64), 2, 2)), attention(Attention(512, 512, 4)),
         readers(48, 60, 1 << 15), readers(24, 60, 1 << 15, core=AIC), readers(48, 30, 0), readers(24, 30, 0, core=AIC),
         readers(48, 8, 1 << 20), readers(24, 8, 1 << 20, pitch=4094, core=AIC), drains(),
-        vector_add(48, 1 << 20, 4096, 2),
+        vector_add(48, 1 << 20, 4096, 2), readers(24, 8, 1 << 20, pitch=4128, core=AIC),
     ]  # fmt: skip
 
 
