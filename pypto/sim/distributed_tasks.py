@@ -17,6 +17,8 @@ from pypto.sim.faults import DeadlockError, where
 from pypto.sim.frames import Core, Trace
 from pypto.sim.recording import Words
 from pypto.sim.tasks import TaskPlan
+from pypto.sim.wait_answers import answers
+from pypto.sim.waiting import overdue, waits_text
 
 if TYPE_CHECKING:
     from pypto.sim.launch import Launch
@@ -58,7 +60,7 @@ class SetAside:
     running: list[Seat] = field(default_factory=list)
     done: list[Seat] = field(default_factory=list)
     cores: list[Core] = field(default_factory=list)
-    channels: list[Channels] = field(default_factory=list)
+    channels: Channels | None = None
     next_block: int = 0
 
     @property
@@ -141,6 +143,8 @@ class PendingTasks:
         for entry in finished:
             self._record(entry)
             self._end(entry)
+            if entry.channels is not None:
+                self.launch.left_behind += [(entry.plan, left) for left in entry.channels.left_behind()]
             self._free.extend(entry.cores)
             del self.tasks[entry.task]
         return bool(finished)
@@ -159,24 +163,35 @@ class PendingTasks:
         return moved
 
     def _start_blocks(self, entry: SetAside) -> bool:
-        before = entry.next_block
+        started: list[list[Seat]] = []
         self._begin(entry)
         while entry.next_block < entry.blocks and self._has_room(entry):
-            channels = Channels.of(entry.plan, 1)
-            channels.reset(entry.plan, entry.blocks)
-            entry.channels.append(channels)
-            for member in entry.plan.members:
-                for core in member.cores:
-                    holder = self._free.pop() if self._free else self.launch.workspace.new_core()
-                    entry.cores.append(holder)
-                    frame = holder.frames([member.program])[0]
-                    frame.start(
-                        member.places, entry.values, entry.next_block, entry.blocks, core, record=self.launch.record
-                    )
-                    frame.words[op.CHANNELS] = channels.clusters[0].ctypes.data
-                    entry.running.append(Seat(frame, entry.next_block, core, Trace()))
+            started.append(self._seat_block(entry))
+            entry.running += started[-1]
             entry.next_block += 1
-        return entry.next_block > before
+        programs = [member.program for member in entry.plan.members]
+        if self.launch.watch is not None and any(program.waits for program in programs):
+            crews = [sum(started, [])] if any(program.spans_blocks for program in programs) else started
+            for seats in crews:
+                if seats:
+                    seats[0].frame.watch.together(seats)  # type: ignore[union-attr]
+        return bool(started)
+
+    def _seat_block(self, entry: SetAside) -> list[Seat]:
+        """The next block of a task, on cores of its own."""
+        if entry.channels is None:
+            entry.channels = Channels.of(entry.plan, entry.blocks)
+            entry.channels.reset(entry.plan, entry.blocks)
+        block, seats = entry.next_block, []
+        for member in entry.plan.members:
+            for core in member.cores:
+                holder = self._free.pop() if self._free else self.launch.workspace.new_core()
+                entry.cores.append(holder)
+                frame = holder.frames([member.program])[0]
+                frame.start(member.places, entry.values, block, entry.blocks, core, record=self.launch.record)
+                frame.words[op.CHANNELS] = entry.channels.clusters[block].ctypes.data
+                seats.append(Seat(frame, block, core, Trace()))
+        return seats
 
     def _has_room(self, entry: SetAside) -> bool:
         """Whether the chip has cores for one more block, beside those that blocked tasks hold."""
@@ -230,8 +245,12 @@ class PendingTasks:
             lines = ["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]
             error = DeadlockError("\n".join(lines))
             error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for _, seat in blocked)
+            crews = [(entry.running, [*entry.running, *entry.done]) for entry in self.tasks.values() if entry.running]
+            error.overdue = tuple(found for waiting, seats in crews for found in overdue(waiting, seats))
+            error.answers = tuple(answer for waiting, seats in crews for answer in answers(waiting, seats))
             raise error
-        starved = "".join(f"\n{line}" for line in self._starved())
+        others = [_describe((entry, seat)) for entry, seat in blocked if self._waiting(entry, seat) is None]
+        starved = "".join(f"\n{line}" for line in (*self._starved(), *others))
         texts = [waits[0].text + starved, *(w.text for w in waits[1:])]
         self.exchange.sleep([replace(w, text=text) for w, text in zip(waits, texts)])
 
@@ -283,8 +302,6 @@ def _mnemonic(seat: Seat) -> str:
 
 def _describe(blocked: tuple[SetAside, Seat]) -> str:
     """Which block waits where, for what."""
-    from pypto.sim.waiting import waits_text
-
     entry, seat = blocked
     words, program = seat.frame.words, seat.frame.program
     name = _mnemonic(seat)
