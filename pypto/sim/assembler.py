@@ -291,6 +291,7 @@ def assemble(unit: Unit, text: str = "", file: str = "<text>") -> TileProgram:
     return TileProgram(
         name=unit.name,
         core=unit.core,
+        body=unit.body,
         code=np.array(emitter.code, np.int64),
         template=np.array(emitter.words, np.int64),
         relocated=relocated[:, 0].copy(),

@@ -89,6 +89,7 @@ class PendingTasks:
         self._free: list[Core] = []
         self.deferred = 0
         """Tasks that a deferred wait has held back at once, at most."""
+        self._deferred_now: set[int] = set()
         self.first_deferred: tuple[TileProgram, int] | None = None
 
     def start(self, task: int, plan: TaskPlan, values: Words, blocks: int, producers: Sequence[int]) -> None:
@@ -146,6 +147,7 @@ class PendingTasks:
             if entry.channels is not None:
                 self.launch.left_behind += [(entry.plan, left) for left in entry.channels.left_behind()]
             self._free.extend(entry.cores)
+            self._deferred_now.discard(entry.task)
             del self.tasks[entry.task]
         return bool(finished)
 
@@ -216,12 +218,22 @@ class PendingTasks:
             elif status == op.OUT_OF_FUEL:
                 self._check()
             elif status == op.BLOCKED:
+                self._note_deferred(entry, seat)
                 return moved or _place(seat) != before
             else:
                 entry.running.remove(seat)
                 entry.done.append(seat)
                 return True
             moved = True
+
+    def _note_deferred(self, entry: SetAside, seat: Seat) -> None:
+        """A block is blocked: count its task while it is one that a deferred wait holds back."""
+        if not self._is_deferred(seat):
+            return
+        self._deferred_now.add(entry.task)
+        if len(self._deferred_now) > self.deferred:
+            self.deferred = len(self._deferred_now)
+            self.first_deferred = seat.frame.program, int(seat.frame.words[op.SITE])
 
     # --- the other ranks ----------------------------------------------------------------------------------------------
 
@@ -236,11 +248,6 @@ class PendingTasks:
     def _sleep(self) -> None:
         blocked = [(entry, seat) for entry in self.tasks.values() for seat in entry.running]
         waits = [w for entry, seat in blocked if (w := self._waiting(entry, seat)) is not None]
-        deferred = [(entry.task, seat) for entry, seat in blocked if self._is_deferred(seat)]
-        if len(deferred) > self.deferred:
-            self.deferred = max(self.deferred, len({task for task, _ in deferred}))
-            frame = deferred[-1][1].frame
-            self.first_deferred = frame.program, int(frame.words[op.SITE])
         if self.exchange is None or not waits:
             lines = ["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]
             error = DeadlockError("\n".join(lines))

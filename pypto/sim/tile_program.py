@@ -151,6 +151,7 @@ class TileProgram:
     clears: bool = True  # a tile may be read before all of it is written
     names: dict[int, str] = field(default_factory=dict)  # descriptor offset -> register name
     authors: dict[str, str] = field(default_factory=dict)  # register -> its name in the source, where the two differ
+    body: tuple[Statement, ...] = ()  # as in the text, with branches and loops around what is inside
 
     def author(self, register: str) -> str:
         """What the source text calls the value in ``register``."""

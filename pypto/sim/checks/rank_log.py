@@ -10,6 +10,7 @@ import numpy as np
 
 from pypto.sim.checks import words as w
 from pypto.sim.checks.findings import Location
+from pypto.sim.checks.lane_guards import under_lane_condition
 from pypto.sim.checks.places import location, operation, tensor_operand
 from pypto.sim.recording import Words
 
@@ -73,6 +74,8 @@ def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
         row[:3], row[EV_PLACE], row[EV_BOX:] = event[:3], numbers[program, index], event[5:]
     doubled = []
     for program, index, cell, rank, value in watch.rank_accesses.doubled():
+        if under_lane_condition(watch.programs[program], index):
+            continue  # the lanes take turns
         doubled.append((numbers[program, index], cell, rank, value))
     nodes = sorted({int(node) for node in rows[:, EV_NODE]})
     before = tuple((a, b) for b in nodes for a in sorted(watch.graph.ancestors(b).intersection(nodes)))

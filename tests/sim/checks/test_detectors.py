@@ -92,6 +92,59 @@ def test_signals_of_both_lanes(own_cell, expected, op, kinds, tmp_path, monkeypa
         assert finding.tensor == "signal" and finding.tasks == ("product_aiv",) and finding.bytes is not None
 
 
+def of_lanes_in_turns(in_turns: int):
+    """A mixed task whose lanes add in turns to one cell; the next rank waits for fewer than all of it."""
+
+    @pl.jit
+    def chip(
+        a: pl.Tensor[[64, 64], pl.FP32],
+        b: pl.Tensor[[64, 32], pl.FP32],
+        y: pl.Out[pl.Tensor[[64, 32], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[NR, 2], pl.INT32]],
+    ):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="product"):
+            me = pld.rank(pld.get_comm_ctx(signal))
+            peer = (me + 1) % 2
+            score = pl.matmul(a[:, :], b[:, :])
+            for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+                half = pl.aiv_shard(score)
+                y[lane * 32 : lane * 32 + 32, :] = pl.mul(half, 2.0)
+                for i in pl.range(4):
+                    if in_turns == 0:
+                        pld.system.notify(signal, peer=peer, offsets=[me, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+                    turn = i % 2
+                    if in_turns == 1 and turn == lane:
+                        pld.system.notify(signal, peer=peer, offsets=[me, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+                if in_turns == 2:
+                    for k in pl.range(lane, 4, 2):
+                        pld.system.notify(signal, peer=peer, offsets=[me, k // 4], value=1, op=pld.NotifyOp.AtomicAdd)
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="done"):
+            other = (pld.rank(pld.get_comm_ctx(signal)) + 1) % 2
+            pld.system.wait(signal, offsets=[other, 0], expected=3, cmp=pld.WaitCmp.Ge)
+        return y
+
+    @pl.jit.host
+    def host(
+        a: pl.Tensor[[2, 64, 64], pl.FP32],
+        b: pl.Tensor[[2, 64, 32], pl.FP32],
+        y: pl.Out[pl.Tensor[[2, 64, 32], pl.FP32]],
+    ):
+        buf = pld.alloc_window_buffer([2, 2], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            signal = pld.window(buf, [2, 2], dtype=pl.INT32)
+            chip(a[r], b[r], y[r], signal, device=r)
+
+    return host
+
+
+@pytest.mark.parametrize(("in_turns", "kinds"), [(0, {"duplicate-notify"}), (1, set()), (2, set())])
+def test_lanes_that_take_turns_are_not_doubled(in_turns, kinds, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = torch.randn(2, 64, 64), torch.randn(2, 64, 32), torch.zeros(2, 64, 32)
+    findings = found(of_lanes_in_turns(in_turns), 2, *arguments)
+    assert {finding.kind for finding in findings} == kinds, [str(finding) for finding in findings]
+
+
 # --- deferred waits
 
 
@@ -142,6 +195,51 @@ def test_limits_of_deferred_waits(conditions, start, told, tmp_path, monkeypatch
     findings = found(deferred(conditions, start), 1, torch.randn(1, 64), torch.zeros(1, 64))
     assert [told in finding.message for finding in findings] == [True] * bool(told)
     assert {finding.kind for finding in findings} <= {"deferred-wait"}
+
+
+def crowded(tasks: int):
+    """So many tasks with a deferred wait, and one that tells them all."""
+
+    @pl.jit.incore
+    def tell(signal: pl.InOut[pld.DistributedTensor[[256, 1], pl.INT32]]):
+        me = pld.rank(pld.get_comm_ctx(signal))
+        for cell in pl.range(tasks):
+            pld.system.notify(signal, peer=me, offsets=[cell, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+        return signal
+
+    @pl.jit
+    def chip(
+        x: pl.Tensor[[1, 64], pl.FP32],
+        y: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[256, 1], pl.INT32]],
+    ):
+        ids = pl.array.create(tasks, pl.TASK_ID)
+        for cell in pl.range(tasks):
+            with pl.at(level=pl.Level.CORE_GROUP, name_hint="told") as told:
+                pld.system.defer_wait(signal, offsets=[cell, 0], expected=1, cmp=pld.WaitCmp.Ge)
+            ids[cell] = told
+        signal = tell(signal)
+        with pl.at(level=pl.Level.CORE_GROUP, deps=[ids], name_hint="go_on"):
+            y = pl.store(pl.load(x, [0, 0], [1, 64]), [0, 0], y)
+        return y
+
+    @pl.jit.host
+    def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[1, 64], pl.FP32]]):
+        buf = pld.alloc_window_buffer([256, 1], dtype=pl.INT32)
+        signal = pld.window(buf, [256, 1], dtype=pl.INT32)
+        chip(x, y, signal, device=0)
+
+    return host
+
+
+@pytest.mark.parametrize(("tasks", "told"), [(64, ""), (192, ""), (193, "193 tasks like 'told' are deferred at once")])
+def test_tasks_deferred_at_once_are_as_many_as_the_schedulers_hold(tasks, told, tmp_path, monkeypatch):
+    """64 per scheduler and three schedulers (spec distributed 2.11, 6.1)."""
+    monkeypatch.chdir(tmp_path)
+    findings = found(crowded(tasks), 1, torch.randn(1, 64), torch.zeros(1, 64))
+    assert [told in finding.message for finding in findings] == [True] * bool(told), [str(f) for f in findings]
+    for finding in findings:
+        assert finding.kind == "deferred-wait" and "3 schedulers hold 64 each, 192 together" in finding.message
 
 
 # --- rings
