@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pypto.sim import layout
 from pypto.sim.entry import compiled_entry
@@ -173,6 +174,7 @@ def _look_up(request, tensor, removes, count):
                 heads[allocation] = following
             else:
                 as_pointer(entries + 8 * ENTRY_WORDS * previous)[_NEXT] = following
+            entry[_TASK] = -1
         else:
             previous = current
         current = following
@@ -317,6 +319,13 @@ class TensorMap:
                 found.append(int(self._entries[entry, _TASK]))
                 entry = int(self._entries[entry, _NEXT])
         return found
+
+    def awaitable(self, allocations: NDArray[np.bool_]) -> Words:
+        """Tasks that a task with a tensor of ``allocations`` (which of the first ones) may wait for; some are -1."""
+        entries = self._entries[: int(self._request[_FREE])]
+        of = entries[:, _DESCRIPTOR + layout.TENSOR_ALLOCATION]
+        owners: Words = self._owners[: len(allocations)][allocations]
+        return np.concatenate((entries[allocations[of], _TASK], owners))
 
     def _reserve(self, task: int, arguments: int, explicit: int) -> None:
         changed = False

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pypto.ir.dtype import DataType
 from pypto.sim import layout
@@ -134,6 +135,8 @@ class Launch:
         self.left_behind: list[tuple[TaskPlan, LeftBehind]] = []
         self.pending = PendingTasks(self, exchange)
         self._scopes: list[tuple[bool, tuple[int, int]]] = []  # manual, heap mark
+        if watch is not None:
+            watch.awaitable = self._awaitable
 
     def run(self, places: Words, values: Words) -> None:
         """Run the orchestration with its parameters ``values`` at the frame words ``places``."""
@@ -239,6 +242,16 @@ class Launch:
         if all(d.count == 1 for d in dependencies):
             return [int(words[d.offset]) for d in dependencies]
         return [int(task) for d in dependencies for task in words[d.offset : d.offset + d.count]]
+
+    def _awaitable(self, allocations: NDArray[np.bool_]) -> tuple[set[int], Iterable[int]]:
+        """(tasks that a later one may wait for, tasks that have not ended); ``allocations``: those that may be named.
+
+        Every word of the orchestration may be the number of a task.
+        """
+        words = self.frame.words
+        found = words[(words >= 0) & (words < self.tasks)]
+        modified = self.workspace.tensor_map.awaitable(allocations)
+        return set(np.union1d(found, modified).tolist()), self.pending.tasks
 
     def _in_manual_scope(self) -> bool:
         return any(manual for manual, _ in self._scopes)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.recording import Words
@@ -117,6 +118,12 @@ def add_lines(row: Words, first: int) -> None:
 def is_forgotten(row):
     """Whether the accesses of an allocation do not matter any more."""
     return row[_BYTES] < 0
+
+
+def are_known(rows: Words) -> NDArray[np.bool_]:
+    """Which allocations (their rows) are not forgotten."""
+    known: NDArray[np.bool_] = rows[:, _BYTES] >= 0
+    return known
 
 
 def forget_accesses(row: Words) -> list[range]:

@@ -52,10 +52,11 @@ S_CREW_INDEX: Final = 4
 S_BLOCK: Final = 5
 S_LANE: Final = 6
 S_CORE: Final = 7
-S_CREW_WORDS: Final = 8  # address of the words of the crew
-S_CREW_SIZE: Final = 9
-SEAT_WORDS: Final = 10
-_SEAT_KEPT: Final = 8  # words of the seat that an entry keeps
+S_INDEX: Final = 8  # place of the node in the order graph
+S_CREW_WORDS: Final = 9  # address of the words of the crew
+S_CREW_SIZE: Final = 10
+SEAT_WORDS: Final = 11
+_SEAT_KEPT: Final = 9  # words of the seat that an entry keeps
 
 # an entry: a row of the access log, the words of its seat, then
 _E_SEAT_WORDS: Final = w.ACCESS_WORDS
@@ -67,6 +68,7 @@ E_CREW_INDEX: Final = _E_SEAT_WORDS + S_CREW_INDEX
 E_BLOCK: Final = _E_SEAT_WORDS + S_BLOCK
 E_LANE: Final = _E_SEAT_WORDS + S_LANE
 E_CORE: Final = _E_SEAT_WORDS + S_CORE
+E_INDEX: Final = _E_SEAT_WORDS + S_INDEX
 E_LOW: Final = _E_SEAT_WORDS + _SEAT_KEPT
 E_HIGH: Final = E_LOW + 1
 E_NEXT: Final = E_LOW + 2
@@ -124,7 +126,7 @@ def _clock_reaches(entry, record, seat):
 
 @kernel_code
 def _ordered(request, entry, record, seat):
-    first, second = entry[E_NODE], seat[S_NODE]
+    first, second = entry[E_INDEX], seat[S_INDEX]
     if first != second:
         return reaches(as_pointer(request[Q_SEARCH]), min(first, second), max(first, second))
     return entry[E_SEAT] == seat[S_SEAT] or _clock_reaches(entry, record, seat)
@@ -250,7 +252,7 @@ def _meet(request, head, row, level, record, record_box, low, high, seat, tries)
                 heads[head] = following
             else:
                 as_pointer(request[Q_ENTRIES] + 8 * ENTRY_WORDS * previous)[E_NEXT] = following
-            entry[E_NEXT], entry[E_CREW] = request[Q_UNUSED], -1
+            entry[E_NEXT], entry[E_CREW], entry[E_NODE] = request[Q_UNUSED], -1, -1
             request[Q_UNUSED] = current
             row[COUNT + level] -= 1
         else:

@@ -85,7 +85,7 @@ class CoreWatch:
     def seat(self, row: Words) -> None:
         """The block that runs, for the accesses that name it."""
         state, crew = self.state, self.crew
-        row[: c.S_CREW_WORDS] = (
+        row[: c.S_INDEX] = (
             state[w.NODE], state[w.SEAT], state[w.PROGRAM], -1 if crew is None else crew.number, state[w.CREW_INDEX],
             *self._place,
         )  # fmt: skip

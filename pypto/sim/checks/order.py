@@ -1,4 +1,4 @@
-"""The order graph of a launch, and the table of accesses that is checked against it."""
+"""The table of accesses of a launch, which is checked against its order graph."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pypto.sim.checks import conflicts as c
-from pypto.sim.checks import search as g
 from pypto.sim.checks import words as w
-from pypto.sim.checks.buckets import ROW_WORDS, add_lines, allocation_row, count_buckets, count_lines, forget_accesses
+from pypto.sim.checks.buckets import (
+    ROW_WORDS,
+    add_lines,
+    allocation_row,
+    are_known,
+    count_buckets,
+    count_lines,
+    forget_accesses,
+)
+from pypto.sim.checks.order_graph import OrderGraph, with_room
 from pypto.sim.recording import Words
-
-
-def _with_room(array: Words, count: int) -> Words:
-    """``array`` with at least ``count`` rows; at least twice as many as before when it has to grow."""
-    if count <= len(array):
-        return array
-    grown = np.zeros((max(count, 2 * len(array)), *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
 
 
 class Write(NamedTuple):
@@ -30,62 +30,6 @@ class Write(NamedTuple):
     instruction: int
     low: int
     high: int
-
-
-class OrderGraph:
-    """Nodes are tasks, empty tasks and accesses of the orchestration, in the order in which they were submitted."""
-
-    def __init__(self) -> None:
-        self.search = np.zeros(g.SEARCH_WORDS, np.int64)
-        self.search_address: int = self.search.ctypes.data
-        self._starts, self._edges = np.zeros(64, np.int64), np.zeros(64, np.int64)
-        self._marks, self._pending = np.zeros(64, np.int64), np.zeros(64, np.int64)
-        self._point()
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all nodes."""
-        self.count = self._used = 0
-        self.search[g.G_NODE] = -1
-
-    def add(self, before: Iterable[int]) -> int:
-        """A node that starts when the nodes ``before`` have ended."""
-        node, edges = self.count, set(before)
-        self.count += 1
-        start = self._used
-        if node + 2 > len(self._starts) or start + len(edges) > len(self._edges):
-            self._starts, self._edges = _with_room(self._starts, node + 2), _with_room(self._edges, start + len(edges))
-            self._marks, self._pending = _with_room(self._marks, node + 2), _with_room(self._pending, node + 2)
-            self._point()
-        if edges:
-            self._edges[start : start + len(edges)] = tuple(edges)
-        self._used = self._starts[node + 1] = start + len(edges)
-        return node
-
-    def _point(self) -> None:
-        search = self.search
-        search[g.G_STARTS], search[g.G_EDGES] = self._starts.ctypes.data, self._edges.ctypes.data
-        search[g.G_MARKS], search[g.G_PENDING] = self._marks.ctypes.data, self._pending.ctypes.data
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of everything that grows."""
-        return sum(array.nbytes for array in (self._starts, self._edges, self._marks, self._pending))
-
-    def ancestors(self, node: int) -> set[int]:
-        """All nodes that have ended when ``node`` starts."""
-        found: set[int] = set()
-        pending = [node]
-        while pending:
-            at = pending.pop()
-            before = set(self._edges[self._starts[at] : self._starts[at + 1]].tolist()) - found
-            found |= before
-            pending += before
-        return found
-
-    def reaches(self, first: int, second: int) -> bool:
-        """Whether ``second`` cannot start before ``first`` has ended."""
-        return first in self.ancestors(second)
 
 
 class AccessTable:
@@ -136,6 +80,11 @@ class AccessTable:
         return found
 
     @property
+    def writing_nodes(self) -> set[int]:
+        """Nodes among the writers."""
+        return set(self._writers[: int(self._request[c.Q_WRITERS_USED]), 1].tolist())
+
+    @property
     def entries(self) -> int:
         """Rows ever needed at once."""
         return int(self._request[c.Q_FREE])
@@ -154,7 +103,7 @@ class AccessTable:
         """Accesses of allocation ``number`` of ``size`` bytes are going to be compared."""
         row = allocation_row(size, self._place(count_buckets(size)))
         if number >= len(self._allocations):
-            self._allocations = _with_room(self._allocations, number + 1)
+            self._allocations = with_room(self._allocations, number + 1)
             self._point()
         self._allocations[number] = row
 
@@ -180,9 +129,9 @@ class AccessTable:
             row = self._allocations[crowded]
             add_lines(row, self._place(count_lines(row)))
         elif int(request[c.Q_FREE]) >= len(self._entries):
-            self._entries = _with_room(self._entries, len(self._entries) + 1)
+            self._entries = with_room(self._entries, len(self._entries) + 1)
         else:
-            self._writers = _with_room(self._writers, len(self._writers) + 1)
+            self._writers = with_room(self._writers, len(self._writers) + 1)
         self._point()
 
     def forget(self, numbers: Iterable[int]) -> None:
@@ -194,7 +143,7 @@ class AccessTable:
                 for entry in heads[heads >= 0].tolist():
                     while entry >= 0:
                         following = int(entries[entry, c.E_NEXT])
-                        entries[entry, c.E_NEXT], entries[entry, c.E_CREW] = request[c.Q_UNUSED], -1
+                        entries[entry, [c.E_NEXT, c.E_CREW, c.E_NODE]] = request[c.Q_UNUSED], -1, -1
                         request[c.Q_UNUSED], entry = entry, following
                 heads[:] = -1
                 self._spare.setdefault(len(buckets), []).append(buckets.start)
@@ -206,9 +155,24 @@ class AccessTable:
         """
         request = self._request
         request[c.Q_RECORDS], request[c.Q_COUNT], request[c.Q_DONE] = records.ctypes.data, len(records), 0
+        seats[:, c.S_INDEX] = self.graph.indices(seats[:, c.S_NODE])
         request[c.Q_SEATS] = seats.ctypes.data
         while self._absorb(self._address) != 0:
             self._grow()
+
+    def nodes(self) -> Words:
+        """Nodes whose accesses are kept, rising."""
+        nodes = np.unique(self._entries[: self.entries, c.E_NODE])
+        return nodes[nodes >= 0]
+
+    def reindex(self) -> None:
+        """The nodes of the order graph have other places."""
+        used = self._entries[: self.entries]
+        used[:, c.E_INDEX] = self.graph.indices(used[:, c.E_NODE])
+
+    def live(self, count: int) -> NDArray[np.bool_]:
+        """Which of the first ``count`` allocations are not forgotten."""
+        return are_known(self._allocations[:count])
 
     def snapshots(self, crew: int) -> Words:
         """Snapshots of a crew that accesses name, rising."""

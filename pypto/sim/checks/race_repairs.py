@@ -126,8 +126,7 @@ def _second_waits(a: Access, b: Access) -> tuple[str, str]:
     (file, first), (other, second) = _place(a), _place(b)
     if not first or not second or file != other:
         return "", ""
-    between = a.watch.nodes[a.node + 1 : b.node]
-    carried = any(node.site == a.site for node in between)
+    carried = a.node < a.watch.nodes[a.node].repeated < b.node
     awaited, lines = wait_edits(file, (first, a.task), (second, b.task), carried, a.watch.orchestration.name)
     return awaited, _listed(lines)
 

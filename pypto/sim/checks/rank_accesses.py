@@ -31,6 +31,10 @@ class RankAccesses:
         """Rows (kind, node, seat, program, instruction, box); boxes are at absolute addresses."""
         return np.concatenate((*self._closed, self._open))[:, :_COLUMNS]
 
+    def nodes(self) -> set[int]:
+        """Nodes of the order graph that events name."""
+        return {node for events in (*self._closed, self._open) for node in np.unique(events[:, 1]).tolist()}
+
     def without_signals(self, records: Words, seats: Words, allocations: Words, windows: Iterable[int]) -> Words:
         """Keep what concerns ``windows`` and signals; returns the memory accesses among ``records``."""
         signals = records[:, w.ACCESS_KIND] >= w.NOTIFIES

@@ -164,7 +164,7 @@ def _site(watch: LaunchWatch, origin: Words) -> tuple[TileProgram, int, str, Loc
     """(program, instruction, task, location) of an origin or event."""
     program, index = watch.programs[int(origin[w.OR_PROGRAM])], int(origin[w.OR_INSTRUCTION])
     node = int(origin[w.OR_NODE])
-    task = watch.nodes[node].name if 0 <= node < len(watch.nodes) else ""
+    task = watch.nodes[node].name if node in watch.nodes else ""
     task = task or watch.orchestration.name
     return program, index, task, location(program, index, f"'{operation(program, index)}' in '{task}'")
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pypto.sim import layout
+from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
 from pypto.sim.checks.access_log import AccessLog
 from pypto.sim.checks.buffers import give_back, take_buffers
@@ -16,6 +18,7 @@ from pypto.sim.checks.coherence import MixedStores
 from pypto.sim.checks.core_watch import CoreWatch
 from pypto.sim.checks.crews import Crew
 from pypto.sim.checks.facts import Facts, instruction_facts
+from pypto.sim.checks.nodes import Node, Nodes
 from pypto.sim.checks.observer import observer
 from pypto.sim.checks.order import Write, seat_of
 from pypto.sim.checks.queue_shadows import QueueShadows
@@ -59,14 +62,6 @@ class SharedCodes(NamedTuple):
     stride: int
 
 
-class Node(NamedTuple):
-    """A node of the order graph: a task, or an access of the orchestration (``name`` empty)."""
-
-    name: str
-    task: int
-    site: int  # instruction of the orchestration
-
-
 class LaunchWatch:
     """Everything that is followed during one launch."""
 
@@ -75,14 +70,14 @@ class LaunchWatch:
         self.asked = checks.asked
         self.orders = bool(self.asked & w.ORDER)
         self.programs: list[TileProgram] = []
-        self.nodes: list[Node] = []
         self.memories: list[list[Memory]] = []
         self.shadows: list[ShadowMemory | None] = []
         self.undefined_predicates: list[tuple[int, int, int]] = []
         """(allocation, byte, node) of predicates that nobody has written."""
         self.takers: dict[int, int] = {}
         """Allocation of an argument: the first node that takes it as its output."""
-        self.node_of_task: dict[int, int] = {}
+        self.awaitable: Callable[[NDArray[np.bool_]], tuple[Iterable[int], Iterable[int]]] | None = None
+        """Given which allocations matter: tasks that later ones may wait for, and tasks that have not ended."""
         self.running_node, self.lanes = -1, 1  # of the task whose blocks run
         self.seats = 0
         self.on_program: Callable[[TileProgram, int], None] | None = None
@@ -97,6 +92,7 @@ class LaunchWatch:
         self.words, self.handlers = buffers.words, buffers.handlers
         self.origins, self.events, self.allocations = buffers.origins, buffers.events, buffers.allocations
         self.graph, self.table = buffers.graph, buffers.table
+        self.nodes = Nodes(buffers.graph)
         self.log = AccessLog(buffers, self._compare)
         self._cores = iter(buffers.cores)
         self.retired = RetiredTensors()
@@ -189,12 +185,12 @@ class LaunchWatch:
         self.allocations[numbers, w.GM_TRACKED] = 1
         for number in numbers.tolist():
             if number not in self.takers and self.memories[number][0].direction:
-                self.takers[number] = len(self.nodes) - 1
+                self.takers[number] = self.nodes.last
 
     def predicate(self, allocation: int, address: int, size: int, site: int) -> None:
         """The task submitted last takes a predicate from ``size`` bytes at ``address``."""
         low = address - int(self.allocations[allocation, w.GM_BASE])
-        node = len(self.nodes) - 1
+        node = self.nodes.last
         if self.orders and self.allocations[allocation, w.GM_TRACKED]:
             record = np.zeros((1, w.ACCESS_WORDS), np.int64)
             record[0, w.ACCESS_ALLOCATION], record[0, w.ACCESS_INSTRUCTION] = allocation, site
@@ -231,14 +227,14 @@ class LaunchWatch:
 
     def begin(self, task: int, plan: TaskPlan) -> None:
         """Blocks of ``task`` are about to start."""
-        self.running_node = self.node_of_task.get(task, -1)
+        self.running_node = self.nodes.of_task.get(task, -1)
         self.lanes = max((len(member.cores) for member in plan.members), default=1)
         if len(self._crews) > _CREWS_WAITING:
             self.log.flush()
 
     def task(self, task: int, name: str, site: int, producers: Iterable[int]) -> None:
         """A task (or an empty one) was submitted and waits for ``producers``."""
-        self.node_of_task[task] = self._node(producers, Node(name, task, site))
+        self._node(producers, Node(name, task, site))
 
     def access(self, core: CoreWatch, producers: Iterable[int], site: int) -> None:
         """The orchestration, on ``core``, is about to touch an element and has waited for ``producers``."""
@@ -247,14 +243,30 @@ class LaunchWatch:
             core.follow(self._last_access)
 
     def _node(self, producers: Iterable[int], node: Node) -> int:
-        if not self.orders:
-            self.nodes.append(node)
-            return len(self.nodes) - 1
-        before = [self.node_of_task[p] for p in producers]
-        if self._last_access >= 0:
-            before.append(self._last_access)
-        self.nodes.append(node)
-        return self.graph.add(before)
+        if self.nodes.are_many:
+            self._forget_nodes()
+        return self.nodes.add(producers if self.orders else (), node, self._last_access)
+
+    def _forget_nodes(self) -> None:
+        """Keep the nodes whose accesses matter, what orders those to come behind them, and those that reports name."""
+        if self.awaitable is None:
+            return
+        self.log.flush()
+        named, running = self.awaitable(self.table.live(len(self.memories)))
+        asked = {*self.table.nodes().tolist(), *self.rank_accesses.nodes(), self._last_access}
+        asked |= {int(core.state[w.NODE]) for core in self.log.running}
+        self.nodes.keep(asked, named, running, self._reported())
+        self.table.reindex()
+
+    def _reported(self) -> set[int]:
+        """Nodes that findings may name."""
+        found = set(self.table.findings[:, [2 + c.E_NODE, 2 + c.ENTRY_WORDS + c.E_NODE]].ravel().tolist())
+        found |= self.table.writing_nodes
+        found |= set(self.origins[: int(self.words[w.ORIGIN_COUNT]), w.OR_NODE].tolist())
+        found |= set(self.events[: int(self.words[w.EVENT_COUNT]), w.OR_NODE].tolist())
+        found |= {node for _, _, node in self.undefined_predicates}
+        found |= {node for _, node, _, _ in self.mixed_stores}
+        return found.union(self.takers.values())
 
     def new_crew(self, size: int, clusters: int, channels: Words) -> Crew:
         """``size`` cores that wait for each other; ``channels``: the words of one of their clusters."""
@@ -269,6 +281,7 @@ class LaunchWatch:
 
     def close(self) -> None:
         """Everything has been reported: what is large goes now, whoever still refers to this watch."""
+        self.awaitable = None
         self.shadows.clear()
         for core in self._buffers.cores:
             core.leave()
