@@ -363,6 +363,8 @@ class Launch:
                 f"in {self.orchestration.name}{where(self.orchestration, plan.index)}"
             )
         call_stand_in(self.stand_ins[name], plan.request, self.frame.words)
+        if self.watch is not None:
+            self.watch.stand_in_ended(self.frame.words, plan)
 
     def _check_fits(self, plan: TaskPlan, blocks: int) -> None:
         """Blocks that start together must fit the chip (spec distributed 6.6)."""

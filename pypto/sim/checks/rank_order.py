@@ -1,11 +1,11 @@
 """Order between ranks: vector clocks over signals, worked out from the logs of a run after its end.
 
 What a wait proves does not depend on how the run went: a wait for a cell proves that a notify has happened only when
-the cell cannot reach the threshold without it (spec distributed 2.9, 2.10). Credits of earlier rounds, or of earlier
-runs in a window that was kept, therefore prove nothing about later ones.
+the wait cannot end as long as the notify is held back (spec distributed 2.9, 2.10; rank_clocks.py). Credits of earlier
+rounds, or of earlier runs in a window that was kept, therefore prove nothing about later ones.
 
 Events that certainly happen one after the other share a chain, so a clock has one count per chain; sums over the
-notifies of a chain (signal_cells.py) make a wait as cheap among thousands of rounds as among ten.
+notifies of a chain (signal_cells.py) tell what one wait has to do with it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pypto.sim.checks import words as w
+from pypto.sim.checks.rank_clocks import RankClocks
 from pypto.sim.checks.rank_log import EV_BOX, EV_KIND, EV_NODE, EV_PLACE, EV_SEAT, Place, RankLog
-from pypto.sim.checks.rank_schedule import possible_order
 from pypto.sim.checks.signal_cells import SET, ChainOfNotifies, SignalCell
 from pypto.sim.recording import Words
 
@@ -62,18 +62,19 @@ class RunOrder:
     ):
         self.logs, self.after, self.before_run = logs, after, before_run
         self.events: list[Event] = []
-        self._edges: defaultdict[int, set[int]] = defaultdict(set)  # event -> events directly before it
+        self._edges: defaultdict[int, set[int]] = defaultdict(set)  # first of a thread -> before it
         self._threads: dict[tuple[int, int], list[Event]] = {}
         self.notifies: defaultdict[Cell, list[Event]] = defaultdict(list)
         self.waits: list[Event] = []
         self._gather()
         self.chain, self.position = self._chains()
-        self.clocks = np.zeros((len(self.events), 1 + max(self.chain.tolist(), default=0)), np.int32)
+        self.clocks = RankClocks(
+            list(self._threads.values()), self._edges, self.chain, self.position, before_run
+        ).clocks()
         """[event, chain]: how many events of the chain happened before."""
         self._cells = self._signal_cells()
         self._old_news: dict[int, bool] | None = None
         self._notified: dict[Cell, Words] = {}
-        self._settle()
 
     def _gather(self) -> None:
         by_node: defaultdict[tuple[int, int], list[list[Event]]] = defaultdict(list)
@@ -85,8 +86,6 @@ class RunOrder:
                     len(self.events), rank, dispatch, seat, int(row[EV_NODE]), int(row[EV_KIND]),
                     log.places[int(row[EV_PLACE])], row[EV_BOX:],
                 )  # fmt: skip
-                if seat in threads:
-                    self._edges[event.number].add(threads[seat][-1].number)
                 threads.setdefault(seat, []).append(event)
                 self._note(event)
             for chain in threads.values():
@@ -158,39 +157,6 @@ class RunOrder:
     def _before(self, first: int, second: int) -> bool:
         return bool(self.clocks[second, self.chain[first]] > self.position[first])
 
-    def _settle(self) -> None:
-        """Add what the waits prove until nothing new follows.
-
-        In an order in which the run could have happened nearly everything is known of an event when its turn comes.
-        """
-        order = possible_order(self.events, self._edges, self._threads, self.before_run)
-        for number in order:
-            for other in self._edges[number]:
-                self._follow(self.clocks[number], other)
-        changed = True
-        while changed:
-            changed = False
-            for number in order:
-                changed = self._advance(number) or changed
-
-    def _advance(self, number: int) -> bool:
-        """Work out the clock of an event from those before it; whether it has changed."""
-        clock = self.clocks[number]
-        old = clock.copy()
-        for other in self._edges[number]:
-            self._follow(clock, other)
-        event = self.events[number]
-        if event.kind == WAITED and event.cell in self._cells:
-            for proved in self._proved(event, self._cells[event.cell]):
-                self._edges[number].add(proved)
-                self._follow(clock, proved)
-        return not np.array_equal(old, clock)
-
-    def _follow(self, clock: Words, other: int) -> None:
-        np.maximum(clock, self.clocks[other], out=clock)
-        chain = self.chain[other]
-        clock[chain] = max(clock[chain], self.position[other] + 1)
-
     def _first_after(self, number: int, chain: ChainOfNotifies) -> int:
         """How many notifies of a chain do not have to wait for event ``number``."""
         low, high = 0, len(chain.numbers)
@@ -206,13 +172,6 @@ class RunOrder:
         """How many notifies of every chain are known to come before ``wait``."""
         clock = self.clocks[wait.number]
         return [bisect_left(chain.positions, int(clock[name])) for name, chain in cell.chains.items()]
-
-    def _proved(self, wait: Event, cell: SignalCell) -> list[int]:
-        """The last notify of every chain without which the cell cannot reach what ``wait`` expects."""
-        before = self._happened(wait, cell)
-        counts = self._needed(wait, cell, before)
-        chains = cell.chains.values()
-        return [chain.numbers[n - 1] for chain, n, known in zip(chains, counts, before) if n > known]
 
     def _needed(self, wait: Event, cell: SignalCell, above: Sequence[int]) -> list[int]:
         """How many notifies of every chain ``wait`` proves; only numbers beyond ``above`` are looked for, else 0."""

@@ -27,6 +27,7 @@ from pypto.sim.checks.retired import RetiredTensors
 from pypto.sim.checks.rules.table import handlers_of
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.shadow_memory import ShadowMemory
+from pypto.sim.checks.stand_ins import follow_stand_in
 from pypto.sim.dependencies import INPUT
 from pypto.sim.memory import memory_view
 from pypto.sim.recording import Words
@@ -241,6 +242,11 @@ class LaunchWatch:
         self._last_access = self._node(producers, Node("", ORCHESTRATION, site))
         if self.orders:
             core.follow(self._last_access)
+
+    def stand_in_ended(self, frame: Words, plan: TaskPlan) -> None:
+        """A Python function has done the work of a task; ``frame`` holds the tensors that it was given."""
+        if self.asked & w.UNDEFINED:
+            follow_stand_in(self, frame, plan)
 
     def _node(self, producers: Iterable[int], node: Node) -> int:
         if self.nodes.are_many:

@@ -111,7 +111,7 @@ def follow_fetch(state, args, fact):
     allocation = allocation_address(state, tensor)
     follows = state[w.ASKED] & w.UNDEFINED != 0
     tracked = load_word(allocation + 8 * w.GM_TRACKED) != 0 and state[w.ASKED] & w.ORDER != 0
-    cells = by_element and tracked and not is_window(allocation)  # ranks compare boxes without cells
+    cells = by_element and tracked
     first, begun, work = state[w.RESUME], _first_row(state), rows * cols if by_element else rows
     state[w.RESUME] = 0
     sure = not follows or _index_is_defined(state, index, work, wide, in_tile)
@@ -147,7 +147,7 @@ def follow_spread(state, args, fact):
     allocation = allocation_address(state, tensor)
     follows = state[w.ASKED] & w.UNDEFINED != 0 and is_followed(allocation)
     tracked = load_word(allocation + 8 * w.GM_TRACKED) != 0 and state[w.ASKED] & w.ORDER != 0
-    cells = tracked and not is_window(allocation)  # ranks compare boxes without cells
+    cells = tracked
     first, begun = state[w.RESUME], _first_row(state)
     state[w.RESUME] = 0
     sure = state[w.ASKED] & w.UNDEFINED == 0 or _index_is_defined(state, index, rows * cols, cols, True)
