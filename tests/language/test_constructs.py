@@ -85,7 +85,7 @@ def test_while_construct():
 
 
 @pl.jit
-def skipping(x: pl.Tensor[[16, 16], pl.FP32], y: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+def skipping(x: pl.Tensor[[16, 16], pl.FP32], y: pl.InOut[pl.Tensor[[16, 16], pl.FP32]]):
     with pl.at(level=pl.Level.CORE_GROUP):
         acc = pl.tile.full([1, 16], dtype=pl.FP32, value=0.0)
         for i in pl.range(16):
@@ -451,6 +451,7 @@ def reads_an_element(
         scale = pl.read(x, [row, 3])
         t = pl.mul(pl.load(x, [0, 0], [16, 16]), scale)
         pl.store(t, [0, 0], y)
+        pl.system.fence()
         pl.write(y, [0, 0], pl.cast(row, pl.FP32))
     return y
 

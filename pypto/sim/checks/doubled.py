@@ -26,7 +26,7 @@ def doubled_findings(order: RunOrder) -> Iterator[Finding]:
             extra[cell, rank] += value
         for number, cell, rank, value in log.doubled:
             place = log.places[number]
-            sent = [e for e in order.notifies[cell, rank] if e.dispatch == dispatch and e.place == place]
+            sent = [e for e in order.notifies.get((cell, rank), ()) if e.dispatch == dispatch and e.place == place]
             if not sent or _both_are_meant(order, sent[0], extra[cell, rank]):
                 continue
             message = (

@@ -103,15 +103,30 @@ class OrderGraph:
         """The node at a place."""
         return int(self._kept[index]) if index < len(self._kept) else index - len(self._kept) + self._first
 
+    def _before(self) -> list[list[int]]:
+        """Indices of the nodes directly before each."""
+        edges, starts = self._edges[: self._used].tolist(), self._starts[: self.size + 1].tolist()
+        return [edges[first:last] for first, last in pairwise(starts)]
+
+    def pairs(self, asked: Iterable[int]) -> list[tuple[int, int]]:
+        """Pairs of the nodes ``asked``, the first before the second, from which all others follow."""
+        nodes = {self.index(node) for node in asked}
+        above = reduced(self._before(), nodes, ()).before
+        nearest: dict[int, set[int]] = {}
+        found = []
+        for node, direct in above.items():
+            near = nearest[node] = set().union(*({one} if one in nodes else nearest[one] for one in direct))
+            if node in nodes:
+                found += [(self.number(one), self.number(node)) for one in sorted(near)]
+        return found
+
     def keep(self, asked: Iterable[int], named: Iterable[int]) -> dict[int, int]:
         """Leave out what does not matter to the order of the nodes ``asked`` and of nodes to come.
 
         Returns, for the nodes ``named`` that those may be put behind, the node that does as well; none where nothing
         that is kept is before them.
         """
-        edges, starts = self._edges[: self._used].tolist(), self._starts[: self.size + 1].tolist()
-        before = [edges[first:last] for first, last in pairwise(starts)]
-        left = reduced(before, {self.index(node) for node in asked}, {self.index(node) for node in named})
+        left = reduced(self._before(), {self.index(node) for node in asked}, {self.index(node) for node in named})
         stands_for = {self.number(a): self.number(b) for a, b in left.stands_for.items() if b != NOTHING}
         nodes = [self.number(index) for index in left.before]
         places = {index: place for place, index in enumerate(left.before)}

@@ -12,6 +12,7 @@ import numpy as np
 
 from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
+from pypto.sim.checks.event_rows import EventCoder, EventRows
 from pypto.sim.recording import Words
 
 _BOX_WORDS = w.ACCESS_WORDS - w.ACCESS_BOX
@@ -22,18 +23,20 @@ class RankAccesses:
     """Events in the order in which every block made them."""
 
     def __init__(self) -> None:
-        self._closed: list[Words] = []
+        self._closed = EventCoder()
         self._open = np.zeros((0, _COLUMNS + 1), np.int64)
         self._passed: dict[int, int] = {}
         self._lanes: dict[tuple[int, ...], set[int]] = {}
 
-    def events(self) -> Words:
-        """Rows (kind, node, seat, program, instruction, box); boxes are at absolute addresses."""
-        return np.concatenate((*self._closed, self._open))[:, :_COLUMNS]
+    def events(self) -> EventRows:
+        """All rows (kind, node, seat, program, instruction, box), boxes at absolute addresses; none come any more."""
+        self._closed.append(self._open[:, :_COLUMNS])
+        self._open = self._open[:0]
+        return self._closed.rows(_COLUMNS)
 
     def nodes(self) -> set[int]:
         """Nodes of the order graph that events name."""
-        return {node for events in (*self._closed, self._open) for node in np.unique(events[:, 1]).tolist()}
+        return self._closed.nodes().union(np.unique(self._open[:, 1]).tolist())
 
     def without_signals(self, records: Words, seats: Words, allocations: Words, windows: Iterable[int]) -> Words:
         """Keep what concerns ``windows`` and signals; returns the memory accesses among ``records``."""
@@ -78,5 +81,5 @@ class RankAccesses:
         now = np.array([self._passed[seat] for seat in events[:, 2].tolist()], np.int64)
         is_open = events[:, _COLUMNS] == now
         if not is_open.all():
-            self._closed.append(events[~is_open])
+            self._closed.append(events[~is_open, :_COLUMNS])
         self._open = events[is_open]

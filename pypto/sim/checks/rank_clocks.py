@@ -9,116 +9,107 @@ per chain tells everything. Only signals and the ends of threads take part; what
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pypto.sim.checks import words as w
-from pypto.sim.checks.signal_cells import NEVER_SET, SET
+from pypto.sim.checks.signal_cells import NEVER_SET
 from pypto.sim.recording import Words
 
 if TYPE_CHECKING:
-    from pypto.sim.checks.rank_order import Cell, Event
+    from pypto.sim.checks.rank_events import RunEvents, Thread
 
 _NOBODY = -1
 Clocks = NDArray[np.int32]
 
 
-@dataclass(slots=True)
-class _Step:
-    """A signal, or an end of a thread; ``cell``: number of the cell of a signal; ``amount`` added, set or expected."""
-
-    number: int
-    kind: int
-    chain: int
-    position: int
-    before: tuple[int, ...]
-    cell: int = -1
-    amount: int = 0
-    sets: bool = False
-    freely: bool = False
-    """A wait that the run passed although the cell never seems to reach what it expects."""
-    lost: int = 0
-    """What is taken back from the cell before a wait, at most 0."""
+def _compact(column: NDArray[Any], code: str) -> array[int]:
+    """A column whose numbers are quickly read one by one."""
+    return array(code, column.astype(np.dtype(code)).tobytes())
 
 
 class RankClocks:
-    """Works out the clocks of a run whose ``threads`` are events in program order.
+    """Works out the clocks of a run.
 
-    ``before``: events before the first one of a thread; ``chain`` and ``position`` of every event; ``cells``: what the
-    signal cells held when the run began.
+    ``before``: events before the first one of a thread; ``chain`` and ``position`` of every event; ``start``: what the
+    cells of ``events`` held when the run began.
     """
 
     def __init__(
         self,
-        threads: Iterable[Sequence[Event]],
+        events: RunEvents,
+        threads: Sequence[Thread],
         before: Mapping[int, set[int]],
-        chain: Words,
-        position: Words,
-        cells: Mapping[Cell, int],
+        chain: Clocks,
+        position: Clocks,
+        start: Sequence[int],
     ):
-        self._events = [[event.number for event in thread] for thread in threads]
-        self._chain, self._position = chain, position
-        self._cells: dict[Cell, int] = {}
-        self.threads = [self._steps(thread, before) for thread in threads]
-        self.start = [cells.get(cell, 0) for cell in self._cells]
+        self.kind, self.cell = _compact(events.kind, "h"), _compact(events.cell, "i")
+        self.amount, self.sets = _compact(events.amount, "q"), _compact(events.sets, "b")
+        self.chain, self.position = _compact(chain, "i"), _compact(position, "i")
+        self.before, self.start = before, start
+        self.passed: set[int] = set()
+        """Waits that the run passed although the cell never seems to reach what they expect."""
+        self.lost: dict[int, int] = {}
+        """Wait: what is surely taken back from its cell before it, at most 0."""
+        self._events = [thread.numbers for thread in threads]
+        self.threads = [_compact(_steps(numbers, events.kind), "i") for numbers in self._events]
+        self._columns = chain, position
         self._losses = self._taken_back()
-
-    def _steps(self, thread: Sequence[Event], before: Mapping[int, set[int]]) -> list[_Step]:
-        ends = thread[0].number, thread[-1].number
-        return [self._step(event, before) for event in thread if event.kind >= w.NOTIFIES or event.number in ends]
-
-    def _step(self, event: Event, before: Mapping[int, set[int]]) -> _Step:
-        number = event.number
-        place = int(self._chain[number]), int(self._position[number])
-        step = _Step(number, event.kind, *place, tuple(before.get(number, ())))
-        if event.kind in (w.NOTIFIES, w.WAITED):
-            step.cell = self._cells.setdefault(event.cell, len(self._cells))
-            step.amount, step.sets = int(event.words[2]), event.kind == w.NOTIFIES and int(event.words[3]) == SET
-        return step
 
     def _taken_back(self) -> dict[int, dict[int, tuple[list[int], list[int]]]]:
         """By cell and chain: positions of the notifies that take something back, and the sums up to each."""
         found: dict[int, dict[int, tuple[list[int], list[int]]]] = {}
-        steps = (step for thread in self.threads for step in thread if step.kind == w.NOTIFIES and not step.sets)
-        for step in sorted((step for step in steps if step.amount < 0), key=lambda step: step.position):
-            positions, sums = found.setdefault(step.cell, {}).setdefault(step.chain, ([], [0]))
-            positions.append(step.position)
-            sums.append(sums[-1] + step.amount)
+        taking = (n for n in self._of_kind(w.NOTIFIES) if self.amount[n] < 0 and not self.sets[n])
+        for number in sorted(taking, key=self.position.__getitem__):
+            positions, sums = found.setdefault(self.cell[number], {}).setdefault(self.chain[number], ([], [0]))
+            positions.append(self.position[number])
+            sums.append(sums[-1] + self.amount[number])
         return found
+
+    def _of_kind(self, kind: int) -> Iterator[int]:
+        return (number for thread in self.threads for number in thread if self.kind[number] == kind)
 
     def clocks(self) -> Clocks:
         """``int32[event, chain]``: how many events of the chain must have happened before the event."""
-        found = np.zeros((len(self._chain), 1 + max(self._chain.tolist(), default=0)), np.int32)
+        chain, position = self._columns
+        found = np.zeros((len(chain), 1 + int(max(chain, default=0))), np.int32)
         changed = True
         while changed:
             _Sweep(self, _NOBODY, None).run()
-            for chain in range(found.shape[1]):
-                _Sweep(self, chain, found[:, chain]).run()
+            for held in range(found.shape[1]):
+                clock = array("i", bytes(4 * len(chain)))
+                _Sweep(self, held, clock).run()
+                found[:, held] = np.frombuffer(clock, np.int32)
             changed = self._note_losses(found)
         for events, steps in zip(self._events, self.threads):
-            self._fill(found, np.array(events), np.array([step.number for step in steps]))
+            at = np.frombuffer(steps, np.int32)
+            found[events] = found[at[np.searchsorted(at, events, side="right") - 1]]
+            found[events, chain[events]] = position[events]
         return found
 
     def _note_losses(self, clocks: Clocks) -> bool:
         """Tell every wait what is surely taken back before it; whether more is known than was."""
         changed = False
-        waits = (step for thread in self.threads for step in thread if step.kind == w.WAITED)
-        for step in waits if self._losses else ():
-            taken = self._losses.get(step.cell, {}).items()
-            lost = sum(sums[bisect_left(at, int(clocks[step.number, chain]))] for chain, (at, sums) in taken)
-            changed, step.lost = changed or lost != step.lost, lost
+        for number in self._of_kind(w.WAITED) if self._losses else ():
+            taken = self._losses.get(self.cell[number], {}).items()
+            lost = sum(sums[bisect_left(at, int(clocks[number, chain]))] for chain, (at, sums) in taken)
+            if lost != self.lost.get(number, 0):
+                changed, self.lost[number] = True, lost
         return changed
 
-    def _fill(self, clocks: Clocks, events: Words, steps: Words) -> None:
-        """Give the events between two steps of a thread the clock of the earlier one."""
-        clocks[events] = clocks[steps[np.searchsorted(steps, events, side="right") - 1]]
-        clocks[events, self._chain[events]] = self._position[events]
+
+def _steps(numbers: Words, kinds: NDArray[Any]) -> Words:
+    """Those events of a thread that matter to others: its signals and its ends."""
+    matters = kinds[numbers] >= w.NOTIFIES
+    matters[[0, -1]] = True
+    return numbers[matters]
 
 
 class _Sweep:
@@ -127,11 +118,12 @@ class _Sweep:
     With nobody held back, waits that the signals do not satisfy are noted instead.
     """
 
-    def __init__(self, program: RankClocks, held: int, clock: Clocks | None):
-        self._threads, self._start, self._held, self._clock = program.threads, program.start, held, clock
-        self._next, self._ready = [0] * len(program.threads), list(range(len(program.threads)))
+    def __init__(self, program: RankClocks, held: int, clock: array[int] | None):
+        self._program, self._held, self._clock = program, held, clock
+        self._threads = program.threads
+        self._next, self._ready = [0] * len(self._threads), list(range(len(self._threads)))
         self._gains, self._largest = [0] * len(program.start), [NEVER_SET] * len(program.start)
-        self._done: set[int] = set()
+        self._done = bytearray(len(program.kind))
         self._for_event: defaultdict[int, list[int]] = defaultdict(list)
         self._for_cell: defaultdict[int, list[int]] = defaultdict(list)
         self._parked, self._stage = _NOBODY, 0
@@ -143,7 +135,7 @@ class _Sweep:
                 self._advance(self._ready.pop())
             if self._parked != _NOBODY:
                 thread, self._parked = self._parked, _NOBODY
-                self._stage = self._threads[thread][self._next[thread]].position + 1
+                self._stage = self._program.position[self._threads[thread][self._next[thread]]] + 1
                 self._ready.append(thread)
             elif self._held != _NOBODY or not self._pass_one():
                 return
@@ -156,44 +148,48 @@ class _Sweep:
             at += 1
         self._next[thread] = at
 
-    def _can_happen(self, step: _Step, thread: int) -> bool:
-        for other in step.before:
-            if other not in self._done:
+    def _can_happen(self, step: int, thread: int) -> bool:
+        program = self._program
+        for other in program.before.get(step, ()):
+            if not self._done[other]:
                 self._for_event[other].append(thread)
                 return False
-        if step.kind == w.WAITED and not step.freely and not self._satisfied(step):
-            self._for_cell[step.cell].append(thread)
+        if program.kind[step] == w.WAITED and not self._satisfied(step):
+            self._for_cell[program.cell[step]].append(thread)
             return False
-        if step.chain == self._held and step.position >= self._stage:
+        if program.chain[step] == self._held and program.position[step] >= self._stage:
             self._parked = thread
             return False
         return True
 
-    def _satisfied(self, step: _Step) -> bool:
-        cell = step.cell
-        gained = self._gains[cell] + max(self._start[cell] + step.lost, self._largest[cell])
-        return gained >= step.amount
+    def _satisfied(self, step: int) -> bool:
+        program = self._program
+        cell = program.cell[step]
+        held = max(program.start[cell] + program.lost.get(step, 0), self._largest[cell])
+        return self._gains[cell] + held >= program.amount[step] or step in program.passed
 
-    def _happen(self, step: _Step) -> None:
-        self._done.add(step.number)
+    def _happen(self, step: int) -> None:
+        program = self._program
+        self._done[step] = 1
         if self._clock is not None:
-            self._clock[step.number] = step.position if step.chain == self._held else self._stage
-        if step.kind == w.NOTIFIES:
-            if step.sets:
-                self._largest[step.cell] = max(self._largest[step.cell], step.amount)
+            self._clock[step] = program.position[step] if program.chain[step] == self._held else self._stage
+        if program.kind[step] == w.NOTIFIES:
+            cell, amount = program.cell[step], program.amount[step]
+            if program.sets[step]:
+                self._largest[cell] = max(self._largest[cell], amount)
             else:
-                self._gains[step.cell] += max(step.amount, 0)
-            self._ready += self._for_cell.pop(step.cell, ())
-        self._ready += self._for_event.pop(step.number, ())
+                self._gains[cell] += max(amount, 0)
+            self._ready += self._for_cell.pop(cell, ())
+        self._ready += self._for_event.pop(step, ())
 
     def _pass_one(self) -> bool:
         """Let a wait that nothing satisfies happen, as the run did; False when all threads have ended."""
+        program = self._program
         for thread, steps in enumerate(self._threads):
-            if self._next[thread] < len(steps) and steps[self._next[thread]].kind == w.WAITED:
-                step = steps[self._next[thread]]
-                if all(other in self._done for other in step.before):
-                    step.freely = True
-                    self._for_cell[step.cell].remove(thread)
-                    self._ready.append(thread)
-                    return True
+            step = steps[self._next[thread]] if self._next[thread] < len(steps) else _NOBODY
+            if step != _NOBODY and all(self._done[other] for other in program.before.get(step, ())):
+                program.passed.add(step)
+                self._for_cell[program.cell[step]].remove(thread)
+                self._ready.append(thread)
+                return True
         return False

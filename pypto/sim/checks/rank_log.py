@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from pypto.sim.checks import words as w
+from pypto.sim.checks.event_rows import EventRows
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.lane_guards import under_lane_condition
 from pypto.sim.checks.places import location, operation, tensor_operand
@@ -50,9 +51,9 @@ class Window:
 
 @dataclass(frozen=True)
 class RankLog:
-    """Events in program order per seat; ``before`` are pairs (node, node) that the tasks of the launch order."""
+    """Events in program order per seat; ``before`` are pairs (node, node) that order the tasks of the launch."""
 
-    events: Words
+    events: EventRows
     places: tuple[Place, ...] = ()
     before: tuple[tuple[int, int], ...] = ()
     windows: tuple[Window, ...] = field(default_factory=tuple)
@@ -65,21 +66,25 @@ def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
     events = watch.rank_accesses.events()
     places: list[Place] = []
     numbers: dict[tuple[int, int], int] = {}
-    rows = np.zeros((len(events), EVENT_WORDS), np.int64)
-    for row, event in zip(rows, events):
-        program, index = int(event[3]), int(event[4])
-        if (program, index) not in numbers:
-            numbers[program, index] = len(places)
-            places.append(_place(watch, program, index))
-        row[:3], row[EV_PLACE], row[EV_BOX:] = event[:3], numbers[program, index], event[5:]
+
+    def with_places(patterns: Words) -> Words:
+        rows = np.zeros((len(patterns), EVENT_WORDS), np.int64)
+        for row, pattern in zip(rows, patterns):
+            program, index = int(pattern[3]), int(pattern[4])
+            if (program, index) not in numbers:
+                numbers[program, index] = len(places)
+                places.append(_place(watch, program, index))
+            row[:3], row[EV_PLACE], row[EV_BOX:] = pattern[:3], numbers[program, index], pattern[5:]
+        return rows
+
+    events = events.translated(with_places)
     doubled = []
     for program, index, cell, rank, value in watch.rank_accesses.doubled():
         if under_lane_condition(watch.programs[program], index):
             continue  # the lanes take turns
         doubled.append((numbers[program, index], cell, rank, value))
-    nodes = sorted({int(node) for node in rows[:, EV_NODE]})
-    before = tuple((a, b) for b in nodes for a in sorted(watch.graph.ancestors(b).intersection(nodes)))
-    return RankLog(rows, tuple(places), before, tuple(windows), tuple(doubled))
+    nodes = np.unique(events.coded["node"]).tolist()
+    return RankLog(events, tuple(places), tuple(watch.graph.pairs(nodes)), tuple(windows), tuple(doubled))
 
 
 def _place(watch: LaunchWatch, program: int, index: int) -> Place:

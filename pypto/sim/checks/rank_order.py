@@ -13,42 +13,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pypto.sim.checks import words as w
 from pypto.sim.checks.rank_clocks import RankClocks
-from pypto.sim.checks.rank_log import EV_BOX, EV_KIND, EV_NODE, EV_PLACE, EV_SEAT, Place, RankLog
-from pypto.sim.checks.signal_cells import SET, ChainOfNotifies, SignalCell
+from pypto.sim.checks.rank_events import NOTIFIES, WAITED, Cell, Event, RunEvents, Thread
+from pypto.sim.checks.rank_log import RankLog
+from pypto.sim.checks.signal_cells import ADD, SET, ChainOfNotifies, SignalCell
 from pypto.sim.recording import Words
-
-NOTIFIES, WAITED = w.NOTIFIES, w.WAITED
-Cell = tuple[int, int]
-"""Name of a cell (domain and byte) and the world rank that owns it."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """One event of the run; ``number`` is its position in the graph, ``thread`` what runs in program order."""
-
-    number: int
-    rank: int
-    dispatch: int
-    thread: tuple[int, int]
-    node: int
-    kind: int
-    place: Place
-    words: Words
-
-    @property
-    def cell(self) -> Cell:
-        owner = int(self.words[1]) if self.kind == NOTIFIES else self.rank
-        return int(self.words[0]), owner
-
-    @property
-    def writes(self) -> bool:
-        return bool(self.kind & w.WRITES)
 
 
 class RunOrder:
@@ -61,59 +34,39 @@ class RunOrder:
         before_run: Mapping[Cell, int],
     ):
         self.logs, self.after, self.before_run = logs, after, before_run
-        self.events: list[Event] = []
+        self.events = events = RunEvents(logs)
+        self._threads = list(events.threads())
         self._edges: defaultdict[int, set[int]] = defaultdict(set)  # first of a thread -> before it
-        self._threads: dict[tuple[int, int], list[Event]] = {}
-        self.notifies: defaultdict[Cell, list[Event]] = defaultdict(list)
-        self.waits: list[Event] = []
-        self._gather()
+        self._join_tasks()
         self.chain, self.position = self._chains()
-        self.clocks = RankClocks(
-            list(self._threads.values()), self._edges, self.chain, self.position, before_run
-        ).clocks()
+        start = [before_run.get(cell, 0) for cell in events.cells]
+        self.clocks = RankClocks(events, self._threads, self._edges, self.chain, self.position, start).clocks()
         """[event, chain]: how many events of the chain happened before."""
+        signals = {cell: events.chosen(numbers) for cell, numbers in self._of_cells(NOTIFIES)}
+        self.notifies: Mapping[Cell, Sequence[Event]] = signals
+        self.waits: Sequence[Event] = events.chosen(np.flatnonzero(events.kind == WAITED))
         self._cells = self._signal_cells()
         self._old_news: dict[int, bool] | None = None
         self._notified: dict[Cell, Words] = {}
 
-    def _gather(self) -> None:
-        by_node: defaultdict[tuple[int, int], list[list[Event]]] = defaultdict(list)
-        for dispatch, (rank, log) in sorted(self.logs.items()):
-            threads: dict[tuple[int, int], list[Event]] = {}
-            for row in log.events:
-                seat = dispatch, int(row[EV_SEAT])
-                event = Event(
-                    len(self.events), rank, dispatch, seat, int(row[EV_NODE]), int(row[EV_KIND]),
-                    log.places[int(row[EV_PLACE])], row[EV_BOX:],
-                )  # fmt: skip
-                threads.setdefault(seat, []).append(event)
-                self._note(event)
-            for chain in threads.values():
-                by_node[dispatch, chain[0].node].append(chain)
-            for a, b in log.before:
-                self._join(by_node[dispatch, a], by_node[dispatch, b])
-            self._threads.update(threads)
-        self._join_dispatches(by_node)
+    def _of_cells(self, kind: int) -> Iterator[tuple[Cell, Words]]:
+        """(cell, numbers of its events of a kind), by first event."""
+        numbers = np.flatnonzero(self.events.kind == kind)
+        cells = self.events.cell[numbers]
+        for cell in dict.fromkeys(cells.tolist()):
+            yield self.events.cells[cell], numbers[cells == cell]
 
-    def _note(self, event: Event) -> None:
-        self.events.append(event)
-        if event.kind == NOTIFIES:
-            self.notifies[event.cell].append(event)
-        elif event.kind == WAITED:
-            self.waits.append(event)
-
-    def _join(self, first: list[list[Event]], second: list[list[Event]]) -> None:
-        for a in first:
-            for b in second:
-                self._edges[b[0].number].add(a[-1].number)
-
-    def _join_dispatches(self, by_node: Mapping[tuple[int, int], list[list[Event]]]) -> None:
-        """Dispatches of one rank run one after the other; others when the host makes them wait."""
-        chains: defaultdict[int, list[list[Event]]] = defaultdict(list)
-        for (dispatch, _), found in by_node.items():
-            chains[dispatch] += found
+    def _join_tasks(self) -> None:
+        """Tasks of a dispatch as its order graph says; dispatches of a rank, and those that the host makes wait."""
+        by_task: defaultdict[tuple[int, int], list[Thread]] = defaultdict(list)
+        chains: defaultdict[int, list[Thread]] = defaultdict(list)
+        for thread in self._threads:
+            by_task[thread.task].append(thread)
+            chains[thread.task[0]].append(thread)
         last_of_rank: dict[int, int] = {}
-        for dispatch, (rank, _) in sorted(self.logs.items()):
+        for dispatch, (rank, log) in sorted(self.logs.items()):
+            for a, b in log.before:
+                self._join(by_task[dispatch, a], by_task[dispatch, b])
             waits_for = set(self.after.get(dispatch, ()))
             if rank in last_of_rank:
                 waits_for.add(last_of_rank[rank])
@@ -121,31 +74,37 @@ class RunOrder:
                 self._join(chains[other], chains[dispatch])
             last_of_rank[rank] = dispatch
 
-    def _chains(self) -> tuple[Words, Words]:
+    def _join(self, first: list[Thread], second: list[Thread]) -> None:
+        for a in first:
+            for b in second:
+                self._edges[int(b.numbers[0])].add(int(a.numbers[-1]))
+
+    def _chains(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Chain of every event and its position there: threads that follow each other go on in one chain."""
-        chain, position = np.zeros((2, len(self.events)), np.int64)
+        chain, position = np.zeros((2, len(self.events)), np.int32)
         ends: dict[int, int] = {}  # last event -> chain
         lengths: list[int] = []
-        for thread in self._threads.values():
-            follows = self._edges[thread[0].number] & ends.keys()
+        for thread in self._threads:
+            follows = self._edges.get(int(thread.numbers[0]), set()) & ends.keys()
             if follows:
                 number = ends.pop(max(follows))
             else:
                 number = len(lengths)
                 lengths.append(0)
-            for event in thread:
-                chain[event.number], position[event.number] = number, lengths[number]
-                lengths[number] += 1
-            ends[thread[-1].number] = number
+            chain[thread.numbers] = number
+            position[thread.numbers] = lengths[number] + np.arange(len(thread.numbers))
+            lengths[number] += len(thread.numbers)
+            ends[int(thread.numbers[-1])] = number
         return chain, position
 
     def _signal_cells(self) -> dict[Cell, SignalCell]:
-        cells = {}
-        for name, notifies in self.notifies.items():
+        cells, events = {}, self.events
+        for name, numbers in self._of_cells(NOTIFIES):
             cell = cells[name] = SignalCell(self.before_run.get(name, 0))
-            for event in sorted(notifies, key=lambda event: int(self.position[event.number])):
-                chain, position = int(self.chain[event.number]), int(self.position[event.number])
-                cell.add(chain, event.number, position, int(event.words[2]), int(event.words[3]))
+            for number in numbers[np.argsort(self.position[numbers], kind="stable")].tolist():
+                operation = SET if events.sets[number] else ADD
+                chain, position = int(self.chain[number]), int(self.position[number])
+                cell.add(chain, number, position, int(events.amount[number]), operation)
         return cells
 
     # order
@@ -248,3 +207,6 @@ class RunOrder:
 def sets_cell(notify: Event) -> bool:
     """Whether a notify sets its cell instead of adding to it."""
     return int(notify.words[3]) == SET
+
+
+__all__ = ["NOTIFIES", "WAITED", "Cell", "Event", "RunOrder", "sets_cell"]

@@ -17,6 +17,7 @@ from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.places import index_ranges, ranges_text
 from pypto.sim.checks.rank_log import Place, Window
 from pypto.sim.checks.rank_order import NOTIFIES, Event, RunOrder, sets_cell
+from pypto.sim.checks.unordered import Unordered
 from pypto.sim.checks.watch import Memory
 from pypto.sim.distributed import DOMAIN_SHIFT
 from pypto.sim.recording import Words
@@ -24,6 +25,8 @@ from pypto.sim.recording import Words
 _EQUAL: Final = 0
 _RACES_PER_PAIR: Final = 64
 """Races of one pair of instructions that are looked at: a loop repeats the same one."""
+_COMPARED_AT_ONCE: Final = 4096
+"""Accesses whose boxes are compared with one at a time."""
 
 
 def rank_findings(order: RunOrder) -> Iterator[Finding]:
@@ -37,41 +40,28 @@ def rank_findings(order: RunOrder) -> Iterator[Finding]:
 
 
 def _races(order: RunOrder) -> Iterator[Finding]:
-    accesses = [event for event in order.events if event.kind < NOTIFIES]
-    if not accesses:
+    numbers = np.flatnonzero(order.events.kind < NOTIFIES)
+    if not len(numbers):
         return
-    boxes, unordered = np.stack([event.words for event in accesses]), _Unordered(order, accesses)
+    unordered = Unordered(order, numbers)
     looked_at: Counter[tuple[Place, Place]] = Counter()
-    for at, a in enumerate(accesses):
+    for at in unordered.doubtful.tolist():
         rest = unordered.later(at)
-        hits = overlaps(boxes[rest], np.repeat(boxes[at][None], len(rest), 0)) if len(rest) else rest
-        for index in rest[np.flatnonzero(hits)].tolist():
-            b = accesses[index]
-            pair = a.place, b.place
-            if looked_at[pair] < _RACES_PER_PAIR and not _within_one_collective(a, b):
-                looked_at[pair] += 1
-                yield _race(order, a, b)
+        for first in range(0, len(rest), _COMPARED_AT_ONCE):
+            yield from _races_of(order, int(numbers[at]), numbers[rest[first : first + _COMPARED_AT_ONCE]], looked_at)
 
 
-class _Unordered:
-    """Which accesses of other ranks conflict by their kind and are not ordered."""
-
-    def __init__(self, order: RunOrder, accesses: list[Event]) -> None:
-        numbers = np.array([event.number for event in accesses], np.int64)
-        self._rank = np.array([event.rank for event in accesses], np.int64)
-        self._kind = np.array([event.kind for event in accesses], np.int64)
-        self._chain, self._position = order.chain[numbers], order.position[numbers]
-        self._clocks = order.clocks[numbers]
-
-    def later(self, at: int) -> Words:
-        """Those behind access ``at`` in the list."""
-        rest = np.arange(at + 1, len(self._rank))
-        kinds = self._kind[rest]
-        may = (self._rank[rest] != self._rank[at]) & ((kinds | self._kind[at]) & w.WRITES != 0)
-        rest = rest[may & (kinds & self._kind[at] & w.ATOMIC == 0)]
-        before = self._clocks[rest, self._chain[at]] > self._position[at]
-        behind = self._clocks[at, self._chain[rest]] > self._position[rest]
-        return rest[~(before | behind)]
+def _races_of(
+    order: RunOrder, number: int, others: Words, looked_at: Counter[tuple[Place, Place]]
+) -> Iterator[Finding]:
+    """Races of one access with some of those that it is not ordered with."""
+    a, boxes = order.events[number], order.events.boxes(others)
+    for index in np.flatnonzero(overlaps(boxes, np.repeat(a.words[None], len(boxes), 0))).tolist():
+        b = order.events[int(others[index])]
+        pair = a.place, b.place
+        if looked_at[pair] < _RACES_PER_PAIR and not _within_one_collective(a, b):
+            looked_at[pair] += 1
+            yield _race(order, a, b)
 
 
 def _within_one_collective(a: Event, b: Event) -> bool:
@@ -159,17 +149,24 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
 def _told_before(order: RunOrder, a: Event, b: Event) -> Event | None:
     """A notify that comes before access ``a`` of its rank and that the rank of ``b`` has waited for."""
     for found in order.notifies.values():
-        for notify in found:
-            if notify.rank == a.rank and order.reaches(notify, a) and order.reaches(notify, b):
-                return notify
+        numbers = np.array([notify.number for notify in found if notify.rank == a.rank], np.int64)
+        chain, position = order.chain[numbers], order.position[numbers]
+        both = (order.clocks[a.number, chain] > position) & (order.clocks[b.number, chain] > position)
+        if both.any():
+            return order.events[int(numbers[np.flatnonzero(both)[0]])]
     return None
 
 
 def _published_before(order: RunOrder, a: Event, notify: Event) -> bool:
     """Whether the rank of write ``a`` has written some of its bytes already before ``notify``."""
-    earlier = [e for e in order.events if e.rank == a.rank and e.kind < NOTIFIES and e.writes]
-    boxes = [e.words for e in earlier if order.reaches(e, notify)]
-    return bool(boxes) and bool(np.any(overlaps(np.stack(boxes), np.repeat(a.words[None], len(boxes), 0))))
+    kinds = order.events.kind
+    writes = np.flatnonzero((kinds < NOTIFIES) & (kinds & w.WRITES != 0) & (order.events.ranks() == a.rank))
+    earlier = writes[order.clocks[notify.number, order.chain[writes]] > order.position[writes]]
+    for first in range(0, len(earlier), _COMPARED_AT_ONCE):
+        boxes = order.events.boxes(earlier[first : first + _COMPARED_AT_ONCE])
+        if np.any(overlaps(boxes, np.repeat(a.words[None], len(boxes), 0))):
+            return True
+    return False
 
 
 def _early_credit(order: RunOrder, first: Event, second: Event) -> Event | None:
@@ -213,7 +210,7 @@ def _is_stale(order: RunOrder, wait: Event) -> bool:
 
 def _stale(order: RunOrder, what: str, wait: Event, places: tuple[Location, ...], tasks: tuple[str, ...]) -> Finding:
     expected, held = int(wait.words[2]), order.before_run.get(wait.cell, 0)
-    sets = any(sets_cell(notify) for notify in order.notifies[wait.cell])
+    sets = any(sets_cell(notify) for notify in order.notifies.get(wait.cell, ()))
     compared = "==" if int(wait.words[3]) == _EQUAL else ">="
     signal, by = wait.place.tensor, f"wait for '{wait.place.tensor}' {compared} {expected} in '{wait.place.task}'"
     reached = "" if sets else f" and reaches {order.reachable_value(wait)}"

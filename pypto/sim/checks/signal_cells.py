@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,11 +16,11 @@ NEVER_SET: Final = -(1 << 62)
 class ChainOfNotifies:
     """Notifies that happen one after the other; sums and maxima are over the first n of them, from n = 0 on."""
 
-    numbers: list[int] = field(default_factory=list)  # of the events
-    positions: list[int] = field(default_factory=list)  # in the chain of all events
-    gains: list[int] = field(default_factory=lambda: [0])  # what is added
-    losses: list[int] = field(default_factory=lambda: [0])  # what is taken back, at most 0
-    sets: list[int] = field(default_factory=lambda: [NEVER_SET])  # largest value set
+    numbers: array[int] = field(default_factory=lambda: array("q"))  # of the events
+    positions: array[int] = field(default_factory=lambda: array("q"))  # in the chain of all events
+    gains: array[int] = field(default_factory=lambda: array("q", [0]))  # what is added
+    losses: array[int] = field(default_factory=lambda: array("q", [0]))  # what is taken back, at most 0
+    sets: array[int] = field(default_factory=lambda: array("q", [NEVER_SET]))  # largest value set
 
     def append(self, number: int, position: int, amount: int, operation: int) -> None:
         """The next notify: ``operation`` ADD or SET."""

@@ -129,8 +129,10 @@ def test_a_queue_while_the_chip_program_runs(echo_program):
         while len(answers) < len(texts):
             if waiting and queue.try_push(waiting[0]):
                 waiting.popleft()
-            else:
+            elif len(answers) + len(waiting) < len(texts):
                 answers.append(queue.pop(timeout=LIMIT_S))
+            else:  # all are answered, but not given back yet
+                queue.push(waiting.popleft(), timeout=LIMIT_S)
         queue.stop(timeout=LIMIT_S)
         last = queue.pop(timeout=LIMIT_S)
         run.result(LIMIT_S)

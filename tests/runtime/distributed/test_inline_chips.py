@@ -64,7 +64,7 @@ def chip_calls(x: Rows, y: pl.Out[Rows]):
 
 
 @pl.jit.host
-def whole_tensors(x: Rows, y: pl.Out[Rows]):
+def whole_tensors(x: Rows, y: pl.InOut[Rows]):
     for card in pl.range(pl.tensor.dim(x, 0)):
         with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):  # noqa: SIM117
             with pl.at(level=pl.Level.CORE_GROUP):

@@ -64,6 +64,7 @@ def test_get_a_region():
         data = pl.store(pl.load(inp, [0, 0], [8, 64]), [0, 0], data)
         notify_left_wait_right(data, signal)
         me = pld.rank(pld.get_comm_ctx(data))
+        out = pl.store(pl.tile.full([8, 64], dtype=pl.FP32, value=0.0), [0, 0], out)
         pld.tensor.get(out, (me + 1) % RANKS, data, dst_offsets=[1, 8], src_offsets=[2, 16], shape=[3, 40])
 
     x = torch.randn(RANKS, 8, 64)

@@ -72,7 +72,7 @@ def test_window_accesses_between_two_signals_are_kept_once():
             assert len(log.without_signals(row, seats, allocations, {0})) == 1
         signal = records(w.NOTIFIES, 4096, 0, instruction=round_)
         assert len(log.without_signals(signal, seats, allocations, {0})) == 0
-    events = log.events()
+    events = log.events().plain()
     assert len(events) == 3 * (8 + 1)
     kinds = events[:, 0].tolist()
     assert [kinds.index(w.NOTIFIES), kinds[8], kinds[17], kinds[26]] == [8, w.NOTIFIES, w.NOTIFIES, w.NOTIFIES]

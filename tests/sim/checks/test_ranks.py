@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pypto.sim.checks import words as w
+from pypto.sim.checks.event_rows import EventRows
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.rank_log import EVENT_WORDS, Place, RankLog, Window
 from pypto.sim.checks.rank_order import RunOrder
@@ -33,7 +34,7 @@ def log(rank: int, *steps: tuple) -> RankLog:
         Place("kernel", name, "signal" if n > 1 else "data", Location("k.py", n)) for n, name in enumerate(OPERATIONS)
     )
     window = Window("data", rank * STRIDE, SIZE, (1, 64), 32, STRIDE, rank, 2)
-    return RankLog(rows, places, (), (window,))
+    return RankLog(EventRows.of(rows), places, (), (window,))
 
 
 def kinds(*logs: RankLog, before: dict | None = None) -> list[str]:
