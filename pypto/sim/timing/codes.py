@@ -67,10 +67,11 @@ MAX_REPEATS: Final = 14
 UNIT_FLAG: Final = 15  # bytes of the accumulator that the cube hands over while it still runs, 0: the whole tile
 ODD_ROW: Final = 16  # transfers: cycles per row that does not begin at a 32-byte block, at least
 LONE: Final = 17  # column reductions: cycles of a lone row beside its repeats
-PORTS: Final = 18  # a5: issue ports that take an instruction each, before the first one is free again
-MEMORY: Final = 19  # a5: cycles of a vector function beside its accesses to UB
-LOOP: Final = 20  # a5: SLOPE in a row of several steps
-COST_COLUMNS: Final = 21
+COST_COLUMNS: Final = 18
+# what the same columns say of a vector function of a5, which has no use for the other meaning
+PORTS: Final = MAX_REPEATS  # issue ports that take an instruction each, before the first one is free again
+MEMORY: Final = RATE  # cycles beside the accesses to UB
+LOOP: Final = LONE  # SLOPE in a row of several steps; in a column reduction the wait for the accumulator
 
 # paths to global memory
 PATH_GM_UB: Final = 0
