@@ -37,7 +37,7 @@ def waiting_program(waiters: int, deferred: bool):
     @pl.jit
     def chip(
         inp: pl.Tensor[[1, 64], pl.FP32],
-        out: pl.InOut[pl.Tensor[[64, 64], pl.FP32]],
+        out: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
         signal: pl.InOut[pld.DistributedTensor[[64, 1], pl.INT32]],
     ):
         for cell in pl.parallel(waiters):
@@ -48,7 +48,7 @@ def waiting_program(waiters: int, deferred: bool):
     @pl.jit
     def chip_deferred(
         inp: pl.Tensor[[1, 64], pl.FP32],
-        out: pl.InOut[pl.Tensor[[64, 64], pl.FP32]],
+        out: pl.Out[pl.Tensor[[64, 64], pl.FP32]],
         signal: pl.InOut[pld.DistributedTensor[[64, 1], pl.INT32]],
     ):
         for cell in pl.parallel(waiters):
@@ -62,14 +62,14 @@ def waiting_program(waiters: int, deferred: bool):
     if deferred:
 
         @pl.jit.host
-        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.InOut[pl.Tensor[[64, 64], pl.FP32]]):
+        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
             buf = pld.alloc_window_buffer([64, 1], dtype=pl.INT32)
             signal = pld.window(buf, [64, 1], dtype=pl.INT32)
             chip_deferred(x, y, signal, device=0)
     else:
 
         @pl.jit.host
-        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.InOut[pl.Tensor[[64, 64], pl.FP32]]):
+        def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):
             buf = pld.alloc_window_buffer([64, 1], dtype=pl.INT32)
             signal = pld.window(buf, [64, 1], dtype=pl.INT32)
             chip(x, y, signal, device=0)
