@@ -122,8 +122,11 @@ def rewrite_type(kind: ir.Type, change: Rewrite) -> ir.Type:
         if view is not None:
             view = replace(view, valid_shape=_dims(view.valid_shape, change), stride=_dims(view.stride, change))
         return replace(kind, shape=_dims(kind.shape, change), view=view)
-    if isinstance(kind, ir.TileType) and kind.view is not None:
-        return replace(kind, view=replace(kind.view, valid_shape=_dims(kind.view.valid_shape, change)))
+    if isinstance(kind, ir.TileType):
+        if kind.view is not None:
+            kind = replace(kind, view=replace(kind.view, valid_shape=_dims(kind.view.valid_shape, change)))
+        slot = getattr(kind.memref, "slot", None)
+        return replace(kind, memref=replace(kind.memref, slot=rewrite(slot, change))) if slot is not None else kind
     if isinstance(kind, ir.TupleType):
         return ir.TupleType(tuple(rewrite_type(t, change) for t in kind.items))
     return kind

@@ -47,6 +47,8 @@ def _program(a: Attention) -> Any:
     slot = rows * part_keys * 4
     # places of their own: what arrives for the next step need not wait for what this one still reads
     scores, parts, weights = pl.MemRef("scores", slots=2), pl.MemRef("parts"), pl.MemRef("weights")
+    wide_keys, wide_values = pl.MemRef("wide_keys", slots=2), pl.MemRef("wide_values", slots=2)
+    arrived, rights, sums = pl.MemRef("arrived", slots=2), pl.MemRef("rights", slots=2), pl.MemRef("sums", slots=2)
 
     @pl.program
     class FlashAttention:
@@ -64,24 +66,34 @@ def _program(a: Attention) -> Any:
             for block in pl.range(pl.get_block_idx(), blocks, used):
                 mq = pl.load(q, [block * rows, 0], [rows, depth], target_memory=pl.Mem.Mat)
                 left = pl.move(mq, target_memory=pl.Mem.Left)
-                for step in pl.pipeline(0, steps + 2, stage=2):
+                for step in pl.range(steps + 2):
                     if step < steps:
-                        mk = pl.load(k, [0, step * tile], [depth, tile], target_memory=pl.Mem.Mat)
+                        mk: pl.Tile[[depth, tile], pl.FP16, wide_keys[step % 2], pl.Mem.Mat] = pl.load(
+                            k, [0, step * tile], [depth, tile], target_memory=pl.Mem.Mat
+                        )
                         for h in pl.unroll(2):
-                            rk = pl.tile.extract(mk, 0, h * part_keys, [depth, part_keys], target_memory=pl.Mem.Right)
-                            pl.tpush_to_aiv(pl.matmul(left, rk), split=1, id=0)
+                            rk: pl.Tile[[depth, part_keys], pl.FP16, rights[h], pl.Mem.Right] = pl.tile.extract(
+                                mk, 0, h * part_keys, [depth, part_keys], target_memory=pl.Mem.Right
+                            )
+                            score: pl.Tile[[rows, part_keys], pl.FP32, sums[h], pl.Mem.Acc] = pl.matmul(left, rk)
+                            pl.tpush_to_aiv(score, split=1, id=0)
                     if step >= 2:
-                        mv = pl.load(v, [(step - 2) * tile, 0], [tile, depth], target_memory=pl.Mem.Mat)
-                        part = pl.create_tile([rows, depth], dtype=pl.FP32, target_memory=pl.Mem.Acc)
+                        mv: pl.Tile[[tile, depth], pl.FP16, wide_values[step % 2], pl.Mem.Mat] = pl.load(
+                            v, [(step - 2) * tile, 0], [tile, depth], target_memory=pl.Mem.Mat
+                        )
+                        part: pl.Tile[[rows, depth], pl.FP32, sums[0], pl.Mem.Acc] = pl.create_tile(
+                            [rows, depth], dtype=pl.FP32, target_memory=pl.Mem.Acc
+                        )
                         for h in pl.unroll(2):
-                            mp: pl.Tile[[rows, part_keys], pl.FP16, pl.Mem.Mat] = pl.tpop_from_aiv(split=1, id=1)
+                            mp: pl.Tile[[rows, part_keys], pl.FP16, arrived[h], pl.Mem.Mat] = pl.tpop_from_aiv(
+                                split=1, id=1
+                            )
                             lp = pl.move(mp, target_memory=pl.Mem.Left)
                             pl.tfree_to_aiv(mp, split=1, id=1)
-                            rv = pl.tile.extract(mv, h * part_keys, 0, [part_keys, depth], target_memory=pl.Mem.Right)
-                            if h == 0:
-                                part = pl.matmul(lp, rv)
-                            else:
-                                part = pl.matmul_acc(part, lp, rv)
+                            rv: pl.Tile[[part_keys, depth], pl.FP16, rights[h], pl.Mem.Right] = pl.tile.extract(
+                                mv, h * part_keys, 0, [part_keys, depth], target_memory=pl.Mem.Right
+                            )
+                            part = pl.matmul_acc(part, lp, rv, init_cond=h == 0)
                         pl.tpush_to_aiv(part, split=1, id=2)
 
         @pl.function(type=pl.FunctionType.AIV)
@@ -112,7 +124,8 @@ def _program(a: Attention) -> Any:
                         high: pl.Tile[[half, part_keys], pl.FP32, scores[1], pl.Mem.Vec] = pl.tpop_from_aic(
                             split=1, id=0
                         )
-                        higher = pl.maximum(top, pl.maximum(pl.row_max(low, scratch), pl.row_max(high, scratch)))
+                        peak: pl.Tile[[half, part_keys], pl.FP32, parts, pl.Mem.Vec] = pl.maximum(low, high)
+                        higher = pl.maximum(top, pl.row_max(peak, scratch))
                         shrink = pl.exp(pl.sub(top, higher))
                         wl = pl.exp(pl.row_expand_sub(low, higher))
                         pl.tfree_to_aic(low, split=1, id=0)

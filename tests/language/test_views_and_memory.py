@@ -84,6 +84,72 @@ def test_views_follow_their_slot_and_slots_are_as_large_as_the_largest_tile():
     assert_round_trips(RotatingViews)
 
 
+halves, sums = pl.MemRef("halves", slots=2), pl.MemRef("sums", slots=2)
+
+
+@pl.program
+class UnrolledProducts:
+    @pl.function(type=pl.FunctionType.InCore)
+    def multiply(
+        self,
+        a: pl.Tensor[[32, 16], pl.FP16],
+        b: pl.Tensor[[16, 32], pl.FP16],
+        c: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        right = pl.move(pl.load(b, [0, 0], [16, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
+        for h in pl.unroll(2):
+            block: pl.Tile[[16, 16], pl.FP16, halves[1 - h], pl.Mem.Mat] = pl.load(
+                a, [h * 16, 0], [16, 16], target_memory=pl.Mem.Mat
+            )
+            acc: pl.Tile[[16, 32], pl.FP32, sums[h], pl.Mem.Acc] = pl.matmul(
+                pl.move(block, target_memory=pl.Mem.Left), right
+            )
+            c = pl.store(acc, [h * 16, 0], c)
+        return c
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self,
+        a: pl.Tensor[[32, 16], pl.FP16],
+        b: pl.Tensor[[16, 32], pl.FP16],
+        c: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    ) -> pl.Tensor[[32, 32], pl.FP32]:
+        c = self.multiply(a, b, c)
+        return c
+
+
+def test_an_unrolled_body_names_slots_by_its_loop_variable_and_products_are_placed_where_they_are_declared(tmp_path):
+    a, b = rnd(32, 16, dtype=torch.float16), rnd(16, 32, seed=1, dtype=torch.float16)
+    compiled = ir.compile(UnrolledProducts, platform="a2a3", output_dir=tmp_path)
+    torch.testing.assert_close(compiled(a, b), a.float() @ b.float(), rtol=1e-3, atol=1e-3)
+    tiles = [line for line in (tmp_path / "kernels/aic/multiply.pto").read_text().splitlines() if "  tile " in line]
+    blocks, products = ([line.split(" at ")[1] for line in tiles if kind in line] for kind in ("mat<16x16", "acc<"))
+    assert int(blocks[0]) == int(blocks[1]) + 512 and int(products[1]) == int(products[0]) + 16 * 32 * 4
+
+
+def test_a_slot_that_an_unrolled_body_does_not_have_is_refused():
+    @pl.program
+    class TooFar:
+        @pl.function(type=pl.FunctionType.InCore)
+        def copy(
+            self, x: pl.Tensor[[24, 32], pl.FP32], y: pl.Out[pl.Tensor[[24, 32], pl.FP32]]
+        ) -> pl.Tensor[[24, 32], pl.FP32]:
+            for h in pl.unroll(3):
+                row: pl.Tile[[8, 32], pl.FP32, ring[h], pl.Mem.Vec] = pl.load(x, [h * 8, 0], [8, 32])
+                y = pl.store(row, [h * 8, 0], y)
+            return y
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self, x: pl.Tensor[[24, 32], pl.FP32], y: pl.Out[pl.Tensor[[24, 32], pl.FP32]]
+        ) -> pl.Tensor[[24, 32], pl.FP32]:
+            y = self.copy(x, y)
+            return y
+
+    with pytest.raises(Exception, match=r"'ring' has 2 slots, the tile 'row' names slot 2"):
+        ir.compile(TooFar, platform="a2a3")
+
+
 def test_the_plan_is_written_and_buffers_are_reused(tmp_path):
     @pl.jit
     def chain(x: pl.Tensor[[64, 64], pl.FP32], y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]):

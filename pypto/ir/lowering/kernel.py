@@ -132,6 +132,13 @@ class KernelLowering(RankLowering):
         if hasattr(memref, "slot"):
             shared = isinstance(memref.slot, ir.Var)  # views follow the tile whose register they have, others do not
             tile.slot = self.scalar(memref.slot, self.temporary() if shared else None)
+            if isinstance(tile.slot, int) and not 0 <= tile.slot < tile.slots:
+                raise CompileError(
+                    f"{tile.allocation!r} has {tile.slots} slots, the tile {self._author or tile.name!r} names slot "
+                    f"{tile.slot}",
+                    self.span,
+                    f"slots go from 0 to {tile.slots - 1}; ring[i % {tile.slots}] goes round them",
+                )
 
     def set_valid(self, tile: Tile, kind: ir.TileType) -> None:
         """Emit the valid shape of a value when it is known only at run time."""

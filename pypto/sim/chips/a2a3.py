@@ -177,6 +177,7 @@ MTE1 = Mte1(
     table_rate=C(32, "B/cycle", "asc-devkit load test (4.1)", "V"),
     table_latency=C(20, "cycles", "asc-devkit load test (4.1)", "V"),
     scale_rate=C(32, "B/cycle", "not on this chip; value of the next generation (4.1)", "G"),
+    slows_loads=C(1.28, "ratio", "8192^3 GEMM on 910B1, cases 6 and 8: 83 and 88 B/cycle, 111 alone (3.2)", "D"),
 )
 
 FIXPIPE = Fixpipe(

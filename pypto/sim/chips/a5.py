@@ -145,6 +145,7 @@ MTE1 = Mte1(
     table_rate=C(32, "B/cycle", "asc-devkit load test (4.1)", "V"),
     table_latency=C(20, "cycles", "asc-devkit load test (4.1)", "V"),
     scale_rate=C(32, "B/cycle", "asc-devkit load test (4.1)", "V"),
+    slows_loads=C(1, "ratio", "8192^3 GEMM on 950PR, case 6: 87 B/cycle, 85 alone (3.2)", "D"),
 )
 
 FIXPIPE = Fixpipe(

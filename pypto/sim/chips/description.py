@@ -109,6 +109,7 @@ class Mte1:
     table_rate: Constant
     table_latency: Constant
     scale_rate: Constant
+    slows_loads: Constant  # time of a load from L2 while L1 is read without a pause, against one beside nothing
 
 
 @dataclass(frozen=True)

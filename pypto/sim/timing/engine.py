@@ -24,6 +24,8 @@ from .schedulers import dispatch, loop
 
 DONE, STUCK = 0, 1
 MEMO_WORDS = 6
+LONG_ROW = 512
+"""Bytes of a row from which on cores that read the same lines do not slow one another down (hardware 3.2)."""
 CROWD_LASTS = 4
 """Transfers after which a read no longer meets the lines of an earlier one."""
 
@@ -76,6 +78,7 @@ def _request(m, f, cache, core, pipe, now):
     missed, evicted = 0, 0
     # their words are needed for something else from here on
     address, bursts = m[row + x.ADDRESS], m[row + x.BURSTS]
+    short = m[row + x.BYTES] < LONG_ROW * max(bursts, 1)
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, cache, row, writes)
         m[row + x.EVICTED] = evicted
@@ -92,12 +95,14 @@ def _request(m, f, cache, core, pipe, now):
     from_hbm, from_l2 = _sources(m, row, bursts, missed, weight)
     from_hbm += evicted * f[x.EVICTION_WEIGHT]
     m[row + x.ALLOCATED] = cache[l2.ALLOCATED] << m[x.LINE_SHIFT]
-    if not writes and not m[row + x.WHAT] & x.BETWEEN_CORES:
+    if short and not writes and not m[row + x.WHAT] & x.BETWEEN_CORES:
         delay = _crowd(m, f, cache, row, address, path, second, now)
         from_l2 *= delay
         m[row + x.WORK] = np.int64(m[row + x.WORK] * delay)
     if m[core + x.IS_CUBE]:
         m[row + x.WORK] = slowed(m, m[row + x.WORK])
+        if not writes:
+            from_l2 *= _beside_l1_reads(m, f, core, now)
     alone = (
         from_hbm / f[classes + first * x.SHARE_WORDS + x.PATH_RATE]
         + from_l2 / f[classes + second * x.SHARE_WORDS + x.PATH_RATE]
@@ -133,8 +138,22 @@ def _count_remote(m, f, core, change, now):
 
 
 @kernel
+def _beside_l1_reads(m, f, core, now):
+    """How much longer a load from L2 takes because L1 is read meanwhile, judged by the time since the last one (4.1)."""
+    read = m[core + x.L1_READ] - m[core + x.L1_READ_BEFORE]
+    time = now - m[core + x.L1_READ_SINCE]
+    m[core + x.L1_READ_BEFORE] = m[core + x.L1_READ]
+    m[core + x.L1_READ_SINCE] = now
+    return 1.0 + f[x.L1_READ_SLOWS] * min(read / time, 1.0) if time > 0 else 1.0
+
+
+@kernel
 def _crowd(m, f, cache, row, address, path, second, now):
-    """How much longer a read takes because others read the same lines: 1 when nobody does (hardware 3.2)."""
+    """How much longer a read of short rows takes because others read the same lines: 1 when nobody does (3.2).
+
+    That was seen on rows of 128 bytes. Long rows do not wait for one another: in a tuned product four to eight cores
+    read each block, at the rate of a core alone where L1 allows it.
+    """
     tag = address >> (m[x.LINE_SHIFT] + 6)
     if not 0 <= tag < m[x.CACHE_TAGS]:
         return 1.0

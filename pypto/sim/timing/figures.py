@@ -48,6 +48,7 @@ def _write_memory(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     f[x.TOGETHER_CUBE] = memory.same_line_cube.value - 1
     # cores that arrive one after the other meet half of the others: all of them are a full crowd
     f[x.TOGETHER_READER] = 2 / max(chip.cores.clusters.value - 1, 1)
+    f[x.L1_READ_SLOWS] = chip.mte1.slows_loads.value - 1
     f[x.EVICTION_WEIGHT] = memory.hbm_gbps.value / memory.hbm_write_back_gbps.value
 
 

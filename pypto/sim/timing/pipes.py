@@ -288,6 +288,8 @@ def _begin_row(m, core, pipe, row):
         work = m[row + x.WORK] = slowed(m, work)
     if _granules(m, row) > 0:
         work = m[row + x.WORK] = max(work, drained(m, row, work) - time)
+    if pipe == c.MTE1:
+        m[core + x.L1_READ] += work
     m[core + x.FREE + pipe] = time + work
     m[core + x.LAST + pipe] = row
     _end_row(m, core, row, time + work + m[row + x.TAIL])
@@ -352,7 +354,8 @@ def begin_subtask(m, core):
     m[core + x.SCALAR_TIME] = start
     m[core + x.SCALAR_CAUSE] = x.BY_START
     m[core + x.ROWS_LEFT] = (m[sub + x.SUB_STOP] - m[sub + x.SUB_FIRST]) // x.ROW_WORDS
-    m[core + x.LAST_END] = start
+    m[core + x.LAST_END] = m[core + x.L1_READ_SINCE] = start
+    m[core + x.L1_READ_BEFORE] = m[core + x.L1_READ]
     for pipe in range(c.PIPE_COUNT):
         m[core + x.HEAD + pipe] = -1
         m[core + x.BUSY + pipe] = 0

@@ -56,7 +56,8 @@ from .codes import PIPE_COUNT
     TOGETHER_READER,
     REMOTE_FREE,
     REMOTE_SLOWS,
-) = range(42)
+    L1_READ_SLOWS,
+) = range(43)
 
 # header: state of the orchestrator and of the run
 (
@@ -80,7 +81,7 @@ from .codes import PIPE_COUNT
     SHARE_NOW,
     REMOTE_CORES,
     CUBE_SLOWED,
-) = range(42, 62)
+) = range(43, 63)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
@@ -234,8 +235,11 @@ _PORTS = 6 * PIPE_COUNT
     CLUSTER_FIRST,
     CLAIMED,
     REMOTE_PIPES,
-) = range(_PORTS + 18, _PORTS + 36)
-RING: Final = _PORTS + 36  # [pipe, depth] rows by position in the queue of the pipe
+    L1_READ,
+    L1_READ_BEFORE,
+    L1_READ_SINCE,
+) = range(_PORTS + 18, _PORTS + 39)
+RING: Final = _PORTS + 39  # [pipe, depth] rows by position in the queue of the pipe
 
 # a scheduler thread
 (IDLE, ANCHOR, PERIOD, FINISHED_HEAD, FINISHED_TAIL, LOOPS, BUSY_TIME, LOOP_FROM, PROGRESS) = range(9)

@@ -145,14 +145,14 @@ def deep_queue():
     return one(k.load(tile, 0).do("texp", [tile], [tile]))
 
 
-def readers(cores, tiles, apart, pitch=2048, core=AIV):
-    """Tiles of 64 rows of 512 bytes, read from places so many bytes ``apart`` per core."""
+def readers(cores, tiles, apart, pitch=2048, core=AIV, cols=128):
+    """Tiles of 64 rows of ``cols`` floats, read from places so many bytes ``apart`` per core."""
     blocks = []
     for b in range(cores):
         k = Kernel(f"r{b}", core)
-        buffers = [k.tile(64, 128, "fp32", "mat" if core == AIC else "vec") for _ in range(2)]
+        buffers = [k.tile(64, cols, "fp32", "mat" if core == AIC else "vec") for _ in range(2)]
         for i in range(tiles):
-            k.load(buffers[i % 2], b * apart + i % 8 * 64 * pitch, rows=64, cols=128, pitch=pitch)
+            k.load(buffers[i % 2], b * apart + i % 8 * 64 * pitch, rows=64, cols=cols, pitch=pitch)
         blocks.append(k)
     run = Launch()
     run.submit(blocks)
@@ -176,7 +176,8 @@ def recordings():
     return [
         one(cube_kernel()), one(copies_kernel()), lanes(0), lanes(1), task_graph(), barrier(), deep_queue(),
         gemm(Gemm(512, 512, 512, (4, 6), (128, 256, 64), 2, 2)), attention(Attention(512, 512, 4)),
-        readers(48, 60, 1 << 15), readers(24, 60, 1 << 15, core=AIC), readers(48, 30, 0), readers(24, 30, 0, core=AIC),
+        readers(48, 60, 1 << 15), readers(24, 60, 1 << 15, core=AIC), readers(48, 30, 0, cols=32),
+        readers(24, 30, 0, core=AIC, cols=32),
         readers(48, 8, 1 << 20), readers(24, 8, 1 << 20, pitch=4094, core=AIC), drains(),
         vector_add(48, 1 << 20, 4096, 2), readers(24, 8, 1 << 20, pitch=4128, core=AIC),
     ]  # fmt: skip

@@ -208,10 +208,11 @@ class Operations(BlockedProducts, RankTransfers):
         if memref is None or not isinstance(tile, ir.Var):
             return tile
         kind = ir.TileType(tile.type.shape, tile.type.dtype, tile.type.space, tile.type.view, memref)  # type: ignore[attr-defined]
-        last = self.out[-1]
-        if isinstance(last, ir.Assign) and last.target.name == tile.name:
-            last.target = ir.Var(tile.name, kind, tile.span)
-            last.value = replace(last.value, type=kind) if isinstance(last.value, ir.Call) else last.value
+        for made in reversed(self.out):
+            if isinstance(made, ir.Assign) and made.target.name == tile.name:
+                made.target = ir.Var(tile.name, kind, tile.span)
+                made.value = replace(made.value, type=kind) if isinstance(made.value, ir.Call) else made.value
+                break
         return ir.Var(tile.name, kind, tile.span)
 
     def _tile_store(self, call: ir.Call, a: dict[str, Any]) -> Value:
@@ -259,7 +260,8 @@ class Operations(BlockedProducts, RankTransfers):
     _tile_aiv_shard = _tile_aic_gather = _tensor_aiv_shard = _tensor_aic_gather = _crossing
 
     def _tile_matmul(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        return self.matmul(a["lhs"], a["rhs"])
+        product = self.matmul(a["lhs"], a["rhs"])
+        return self._declared_alias(product, call.type) if isinstance(product, ir.Expr) else product
 
     def _tile_matmul_acc(self, call: ir.Call, a: dict[str, Any]) -> Value:
         return self.matmul_acc(a["acc"], a["lhs"], a["rhs"], False, False, a["init_cond"])
