@@ -139,7 +139,7 @@ def _count_remote(m, f, core, change, now):
 
 @kernel
 def _beside_l1_reads(m, f, core, now):
-    """How much longer a load from L2 takes because L1 is read meanwhile, judged by the time since the last one (4.1)."""
+    """How much longer a load from L2 takes because L1 is read, judged by the time since the last one (4.1)."""
     read = m[core + x.L1_READ] - m[core + x.L1_READ_BEFORE]
     time = now - m[core + x.L1_READ_SINCE]
     m[core + x.L1_READ_BEFORE] = m[core + x.L1_READ]
