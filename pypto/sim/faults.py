@@ -61,6 +61,14 @@ class DeadlockError(ExecutionError):
     answers: tuple[Answer, ...] = ()
 
 
+class OversubscribedError(DeadlockError):
+    """A synchronous start of more ``blocks`` of ``task`` than the ``chip`` runs at once: it would wait for ever."""
+
+    task: str = ""
+    blocks: int = 0
+    chip: int = 0
+
+
 def fault(program: TileProgram, frame: Words, addresses: int) -> ExecutionError:
     """The error for the fault in ``frame``, which lives at address ``addresses``."""
     from pypto.sim import queue_faults

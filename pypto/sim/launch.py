@@ -22,7 +22,7 @@ from pypto.sim.crew import Channels, run_crew
 from pypto.sim.dependencies import MANUAL_TENSOR, TensorMap
 from pypto.sim.distributed_tasks import Exchange, PendingTasks
 from pypto.sim.external import StandIn, call_stand_in
-from pypto.sim.faults import ExecutionError, OutOfBoundsError, where
+from pypto.sim.faults import ExecutionError, OutOfBoundsError, OversubscribedError, where
 from pypto.sim.frames import Core, Frame, Trace
 from pypto.sim.memory import Allocations, Heap, memory_view
 from pypto.sim.parallel import WORTHWHILE_S, Blocks, Span, independent, run_parts
@@ -369,10 +369,13 @@ class Launch:
     def _check_fits(self, plan: TaskPlan, blocks: int) -> None:
         """Blocks that start together must fit the chip (spec distributed 6.6)."""
         if plan.request.flags & SYNC_START and plan.members and blocks > self._capacity(plan):
-            raise ExecutionError(
+            error = OversubscribedError(
                 f"{plan.request.kernel} has sync_start and {blocks} blocks; the chip runs {self._capacity(plan)} of "
                 f"them at once\nin {self.orchestration.name}{where(self.orchestration, plan.index)}"
             )
+            error.task, error.blocks, error.chip = plan.request.kernel, blocks, self._capacity(plan)
+            error.site = self.orchestration, plan.index
+            raise error
 
     def _capacity(self, plan: TaskPlan) -> int:
         """Blocks of the task that the chip runs at once: a cluster has one cube core and two vector cores."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pypto.sim import opcodes as op
 from pypto.sim.queue_state import FREES, POPS, PUSHES, QueueState, event_state, event_states, queue_states
 from pypto.sim.syntax import Instruction
-from pypto.sim.waiting import blocking_queue, cluster_of, statement_of
+from pypto.sim.waiting import blocking_queue, cluster_of, core_name, statement_of
 
 if TYPE_CHECKING:
     from pypto.sim.crew import Seat
@@ -25,9 +25,14 @@ class Answer(NamedTuple):
 
 
 def answers(waiting: Sequence[Seat], seats: Sequence[Seat]) -> Iterator[Answer]:
-    """One per core that waits for a queue or an event of its own block; equal ones once."""
+    """One per core that waits for a queue or an event of its own block; equal ones once.
+
+    A core that waits for one which itself waits for a third is not answered: the third is what is missing.
+    """
     told = set()
     for seat in waiting:
+        if not _is_cause(seat, waiting, seats):
+            continue
         name = statement_of(seat).mnemonic
         answer = None
         if name in PUSHES or name in POPS:
@@ -37,6 +42,27 @@ def answers(waiting: Sequence[Seat], seats: Sequence[Seat]) -> Iterator[Answer]:
         if answer is not None and answer not in told:
             told.add(answer)
             yield answer
+
+
+def _other_side(seat: Seat, seats: Sequence[Seat]) -> Seat | None:
+    """The core whose push or pop a core waits for."""
+    name = statement_of(seat).mnemonic
+    if name not in PUSHES and name not in POPS:
+        return None
+    queue = blocking_queue(seat)
+    return _seat(seat, queue.receiver if name in PUSHES else queue.sender, seats)
+
+
+def _is_cause(seat: Seat, waiting: Sequence[Seat], seats: Sequence[Seat]) -> bool:
+    """Whether a core waits for one that does not wait, or in a circle with it."""
+    passed = [seat]
+    while True:
+        other = _other_side(passed[-1], seats)
+        if other is None or other not in waiting:
+            return len(passed) == 1
+        if other in passed:
+            return other is seat
+        passed.append(other)
 
 
 def queue_uses(program: TileProgram, mnemonics: Sequence[str], queue: QueueState) -> list[int]:
@@ -60,41 +86,41 @@ def _of_queue(seat: Seat, waiting: Sequence[Seat], seats: Sequence[Seat]) -> Ans
     if other is None:
         return None
     program, ends = other.frame.program, other not in waiting
+    twins = sum(one.block == seat.block and one.frame.program is program for one in seats)
+    who = f"'{program.name}'" + (f" on {core_name(other.core)}" if twins > 1 else "")
     wanted = POPS if pushes else PUSHES
     uses = queue_uses(program, wanted, queue)
     places = [(program, at, f"'{program.name}' {'pops' if pushes else 'pushes'}") for at in uses]
     if pushes:
         places += [(program, at, f"'{program.name}' frees") for at in queue_uses(program, FREES, queue)]
-        return Answer(tuple(places), _for_push(program, queue, bool(uses), ends))
+        return Answer(tuple(places), _for_push(who, queue, bool(uses), ends))
     strays = list(_strays(seat, queue, seats))
-    return Answer((*places, *strays), _for_pop(program, queue, uses, ends, bool(strays)))
+    return Answer((*places, *strays), _for_pop(who, queue, bool(uses), ends, bool(strays)))
 
 
-def _for_push(program: TileProgram, queue: QueueState, pops: bool, ends: bool) -> str:
+def _for_push(who: str, queue: QueueState, pops: bool, ends: bool) -> str:
     id_, pop = queue.channel, POPS[queue.direction]
     if queue.popped < queue.pushed and (ends or not pops):
-        return f"pop every tile that is pushed into queue {id_}: '{program.name}' has popped {queue.popped} ({pop})"
+        return f"pop every tile that is pushed into queue {id_}: {who} has popped {queue.popped} ({pop})"
     if queue.popped < queue.pushed:
         return (
-            f"let '{program.name}' pop from queue {id_} before it waits: at most {queue.depth} tiles are on their way "
+            f"let {who} pop from queue {id_} before it waits: at most {queue.depth} tiles are on their way "
             "(slot_num of the pipes)"
         )
-    return f"let '{program.name}' free what it has popped from queue {id_} ({FREES[queue.direction]}) before it waits"
+    return f"let {who} free what it has popped from queue {id_} ({FREES[queue.direction]}) before it waits"
 
 
-def _for_pop(program: TileProgram, queue: QueueState, uses: Sequence[int], ends: bool, strays: bool) -> str:
+def _for_pop(who: str, queue: QueueState, uses: bool, ends: bool, strays: bool) -> str:
     id_, push = queue.channel, PUSHES[queue.direction]
     if not uses:
         where = "; it uses other ids" if strays else ""
-        return (
-            f"push as many tiles as are popped, with the same id: '{program.name}' has no {push} with id {id_}{where}"
-        )
+        return f"push as many tiles as are popped, with the same id: {who} has no {push} with id {id_}{where}"
     if ends:
         return (
-            f"push as many tiles as are popped, with the same id: '{program.name}' pushes {queue.pushed} into queue "
+            f"push as many tiles as are popped, with the same id: {who} pushes {queue.pushed} into queue "
             f"{id_}, and one more is popped"
         )
-    return f"let '{program.name}' push into queue {id_} before it waits: {push} first, then the wait"
+    return f"let {who} push into queue {id_} before it waits: {push} first, then the wait"
 
 
 def _strays(seat: Seat, queue: QueueState, seats: Sequence[Seat]) -> Iterator[Place]:

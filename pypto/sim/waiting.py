@@ -177,7 +177,7 @@ def _absent(waiting: Sequence[Seat], seats: Sequence[Seat]) -> list[str]:
         return []
     names = [f"{seat.frame.program.name}, block {seat.block}, {core_name(seat.core)}" for seat in ended[:_SHOWN]]
     more = f" and {len(ended) - _SHOWN} more" if len(ended) > _SHOWN else ""
-    return [f"  ended without coming to the barrier: {'; '.join(names)}{more}"]
+    return [f"  have ended and come to no barrier any more: {'; '.join(names)}{more}"]
 
 
 def _is_at_barrier(seat: Seat) -> bool:

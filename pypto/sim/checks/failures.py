@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pypto.sim.checks.findings import CheckError, Finding, Location
 from pypto.sim.checks.places import location, operation, tensor_operand
 from pypto.sim.checks.queue_findings import misused_queue, overdue_finding
-from pypto.sim.faults import DeadlockError, ExecutionError, OutOfBoundsError
+from pypto.sim.faults import DeadlockError, ExecutionError, OutOfBoundsError, OversubscribedError
 from pypto.sim.queue_faults import QueueError
 from pypto.sim.syntax import Instruction
 
@@ -21,6 +21,8 @@ def failure_findings(failure: ExecutionError) -> Iterator[Finding]:
     """The finding that ``failure`` amounts to."""
     if isinstance(failure, CheckError):
         yield from failure.findings
+    elif isinstance(failure, OversubscribedError):
+        yield _oversubscribed(failure)
     elif isinstance(failure, DeadlockError) and failure.overdue:
         yield from (overdue_finding(failure, queue) for queue in failure.overdue)
     elif isinstance(failure, DeadlockError):
@@ -78,6 +80,22 @@ def _misuse_repair(message: str) -> str:
     return ""
 
 
+def _oversubscribed(failure: OversubscribedError) -> Finding:
+    """A synchronous start that would never begin (spec distributed 5.2 D17)."""
+    assert failure.site is not None
+    program, index = failure.site
+    message = (
+        f"'{failure.task}' never starts: its {failure.blocks} blocks start together (sync_start), and the chip runs "
+        f"{failure.chip} of them at once"
+    )
+    repair = (
+        f"start at most {failure.chip} blocks together, each with more of the work (pl.system.available_aiv_count, "
+        "available_cluster_count), or leave sync_start out"
+    )
+    places = (location(program, index, f"'{failure.task}' is submitted"),)
+    return Finding("deadlock", message, "", (failure.task,), places, None, (), repair)
+
+
 def _waiting(failure: DeadlockError) -> Finding:
     text = str(failure)
     places: list[Location] = []
@@ -113,9 +131,13 @@ def _wait_repair(names: list[str], failure: DeadlockError) -> str:
     if "syncall" in names:
         advice.append(
             "launch at most as many blocks as run at once (pl.system.available_aiv_count) and with sync_start=True"
+            if "cannot start before these end" in str(failure)
+            else "let every core of the kind call syncall equally often: outside of conditions on the block or the lane"
         )
     if "syncall_soft" in names:
-        advice.append("let exactly used_cores cores call it, all with the same gm_workspace, and run at once")
+        advice.append(
+            "let exactly used_cores cores call it, equally often, all with the same gm_workspace, and run at once"
+        )
     if "sync_wait" in names and not failure.answers:
         advice.append("set the event that is awaited: sync_set with the same number")
     if "signal_wait" in names or "signal_defer" in names:

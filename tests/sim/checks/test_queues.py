@@ -31,6 +31,16 @@ def trips(count: int, *lines: str) -> str:
 ADD, FREE, STORE = "done = pl.add(got, 1.0)", "pl.tfree_to_aic(got)", "y = pl.store(done, [i % 10 * 32, 0], y)"
 TWO = f"one: {TILE} = pl.tpop_from_aic(split=0)\ntwo: {TILE} = pl.tpop_from_aic(split=0)\n"
 SUM = "y = pl.store(pl.sub(pl.add(one, two), one), [0, 0], y)\n"
+LANE = "lane = pl.tile.get_subblock_idx()\n"
+HALF = "half: pl.Tile[[16, 32], pl.FP32, pl.Mem.Vec] = pl.tpop_from_aic(split=1)"
+HALF_STORE, HALF_FREE = "y = pl.store(half, [lane * 16, 0], y)", "pl.tfree_to_aic(half)"
+PART = "part = pl.load(a, [0, 0], [16, 32])\n"
+SET = "pl.system.sync_set(3, pipe=pl.PipeType.MTE3)"
+AGAIN = (
+    "left = pl.move(back, target_memory=pl.Mem.Left)\n"
+    "right = pl.move(pl.load(b, [0, 0], [32, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)\n"
+    "pl.tpush_to_aiv(pl.matmul(left, right), split=0)"
+)
 PLAIN = "y = pl.store(pl.load(a, [0, 0], [32, 32]), [0, 0], y)"
 
 
@@ -205,6 +215,45 @@ CASES = [
          ("pl.system.sync_set(3, pipe=pl.PipeType.FIX)\npl.system.sync_wait(5, pipe=pl.PipeType.FIX)",
           f"pl.system.sync_wait(3, pipe=pl.PipeType.MTE2)\npl.system.sync_set(5, pipe=pl.PipeType.MTE3)\n{PLAIN}"),
          ("2 of the cores that run wait", "before the other side waits itself")),
+    Case("only_one_lane_pops", "fifo",
+         ("pl.tpush_to_aiv(acc, split=1)", f"{LANE}if lane == 0:\n    {HALF}\n    {HALF_STORE}\n    {HALF_FREE}"),
+         ("pl.tpush_to_aiv(acc, split=1)", f"{LANE}{HALF}\n{HALF_STORE}\n{HALF_FREE}"),
+         ("pushes 1 tile into queue 0 (tpush_to_aiv) of AIV1 and 0 are popped",)),
+    Case("only_one_lane_pops_for_ever", "deadlock",
+         ("for i in pl.range(12):\n    pl.tpush_to_aiv(acc, split=1)",
+          f"{LANE}if lane == 0:\n    for i in pl.range(12):\n        {HALF}\n        {HALF_STORE}\n        {HALF_FREE}"),
+         ("for i in pl.range(12):\n    pl.tpush_to_aiv(acc, split=1)",
+          f"{LANE}for i in pl.range(12):\n    {HALF}\n    {HALF_STORE}\n    {HALF_FREE}"),
+         ("AIV1 frees none of its 8: 8 not popped, and has ended", "'finish' on AIV1 has popped 0")),
+    Case("only_one_lane_frees", "fifo",
+         ("pl.tpush_to_aiv(acc, split=1)", f"{LANE}{HALF}\n{HALF_STORE}\nif lane == 0:\n    {HALF_FREE}"),
+         ("pl.tpush_to_aiv(acc, split=1)", f"{LANE}{HALF}\n{HALF_STORE}\n{HALF_FREE}"),
+         ("of AIV1 and frees 0: 1 of the 8 slots stay taken",)),
+    Case("only_one_lane_pushes", "deadlock",
+         (f"back: {BACK} = pl.tpop_from_aiv(split=1)\npl.tfree_to_aiv(back)",
+          f"{LANE}{PART}if lane == 0:\n    pl.tpush_to_aic(part, split=1)\ny = pl.store(part, [lane * 16, 0], y)"),
+         (f"back: {BACK} = pl.tpop_from_aiv(split=1)\npl.tfree_to_aiv(back)",
+          f"{LANE}{PART}pl.tpush_to_aic(part, split=1)\ny = pl.store(part, [lane * 16, 0], y)"),
+         ("AIV1 has pushed 0 into it, and has ended", "'finish' on AIV1 pushes 0"), BOTH),
+    Case("only_one_lane_sets", "deadlock",
+         ("pl.tpush_to_aiv(acc, split=1)\npl.system.sync_wait(3, pipe=pl.PipeType.FIX)",
+          f"{LANE}{HALF}\n{HALF_STORE}\n{HALF_FREE}\nif lane == 0:\n    {SET}"),
+         ("pl.tpush_to_aiv(acc, split=1)\npl.system.sync_wait(3, pipe=pl.PipeType.FIX)",
+          f"{LANE}{HALF}\n{HALF_STORE}\n{HALF_FREE}\n{SET}"),
+         ("waits for event 3, which AIV1 has not set", "on every vector lane", SET)),
+    Case("parts_that_are_whole_tiles", "fifo",
+         (f"back: {BACK} = pl.tpop_from_aiv(split=1)\npl.tfree_to_aiv(back)",
+          f"{LANE}part = pl.load(a, [0, 0], [32, 32])\npl.tpush_to_aic(part, split=1)\n"
+          "y = pl.store(part, [lane * 32, 0], y)"),
+         (f"back: {BACK} = pl.tpop_from_aiv(split=1)\npl.tfree_to_aiv(back)",
+          f"{LANE}{PART}pl.tpush_to_aic(part, split=1)\ny = pl.store(part, [lane * 16, 0], y)"),
+         ("is 32 x 32 fp32 from each lane and does not fit 'back', which is 32 x 32 fp32",), BOTH),
+    Case("used_after_free_by_the_cube", "fifo",
+         (f"back: {BACK} = pl.tpop_from_aiv(split=0)\npl.tfree_to_aiv(back)\n{AGAIN}",
+          f"part = pl.load(a, [0, 0], [32, 32])\npl.tpush_to_aic(part, split=0)\n{trips(1, ADD, FREE, STORE)}"),
+         (f"back: {BACK} = pl.tpop_from_aiv(split=0)\n{AGAIN}\npl.tfree_to_aiv(back)",
+          f"part = pl.load(a, [0, 0], [32, 32])\npl.tpush_to_aic(part, split=0)\n{trips(1, ADD, FREE, STORE)}"),
+         ("'move' in 'multiply' uses 'back' after its slot was freed (tfree_to_aiv)",), BOTH),
 ]  # fmt: skip
 HARMLESS = {
     "loop_carried": (
