@@ -94,6 +94,11 @@ def _bits(dtype: str) -> int:
     return DataType.from_string(dtype).get_bit()
 
 
+def _signed(index: int) -> int:
+    """An index of 32 bits as its author wrote it."""
+    return index - (1 << 32) if index >> 31 else index
+
+
 class _Fault:
     def __init__(self, program: TileProgram, frame: Words, base: int):
         from pypto.sim import layout
@@ -176,12 +181,13 @@ class _Fault:
 
     def _in_flat(self, operands: Mapping[str, int]) -> tuple[Ranges, Bytes]:
         """Of a gather or scatter: the first index that leaves the tensor, in rows or in elements."""
-        index, tensor = self._refused()[1], self.program.offsets[self._name(operands["tensor"])]
+        index, tensor = _signed(self._refused()[1]), self.program.offsets[self._name(operands["tensor"])]
         rank = int(self.frame[tensor + self.layout.TENSOR_RANK])
         if rank == 2 and not self._by_element():
             cols = int(self.frame[tensor + self.layout.TENSOR_EXTENTS + 1])
             return self._in_descriptor(self._name(operands["tensor"]), [index, 0], [1, cols])
-        return ((index, index + 1),), None
+        size = DataType.from_code(int(self.frame[tensor + self.layout.TENSOR_DTYPE])).get_byte()
+        return ((index, index + 1),), (index * size, (index + 1) * size)
 
     def _in_descriptor(self, name: str, offsets: Sequence[int], sizes: Sequence[int]) -> tuple[Ranges, Bytes]:
         """Of a window at ``offsets`` into the trailing axes of a tensor, or into a tile."""
@@ -278,7 +284,7 @@ class _Fault:
     def _index_message(self, operands: Mapping[str, int]) -> str:
         _, found, limit = self._refused()
         name, unit = self._name(operands["index"]), "elements" if self._by_element() else "rows"
-        signed = f"{found - (1 << 32)} ({found} without a sign, as it counts)" if found >> 31 else str(found)
+        signed = f"{_signed(found)} ({found} without a sign, as it counts)" if found >> 31 else str(found)
         return (
             f"index {signed} from '{self._shown(name)}' is outside the {limit} {unit} of "
             f"'{self._called(operands['tensor'])}'; "

@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from pypto.sim.tile_program import TileProgram
 
 _FLOATS: Final = (FP32, FP16, BF16)
+_WIDE: Final = 8  # columns from which on a row has a typical magnitude of its own
 _DEFAULT_BOUND: Final = {FP32: 1e-4, FP16: 1e-2, BF16: 5e-2}
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """The worst element of one result: ``error`` is relative to the larger of its magnitude and the tile's mean.
+    """The worst element of one result: ``error`` is relative to the larger of its magnitude and the mean of its row.
+
+    Of a result with few columns (sums and maxima of rows) it is the mean of the tile.
 
     ``tile`` is what the source calls the result (or the operation, for a value without a name), ``block`` the block
     that computed it, ``None`` for a task of one block.
@@ -359,7 +362,7 @@ class _Comparison:
     def _compare(self, program: TileProgram, index: int, actual: Array, expected: Array, block: int | None) -> None:
         self.compared += 1
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-        scale = np.maximum(np.abs(expected), np.nanmean(np.abs(np.where(np.isfinite(expected), expected, 0.0))))
+        scale = np.maximum(np.abs(expected), _typical(np.abs(np.where(np.isfinite(expected), expected, 0.0))))
         error = np.where(same, 0.0, np.abs(actual - expected) / np.maximum(scale, np.finfo(np.float32).tiny))
         error = np.where(np.isnan(error), np.inf, error)
         row, col = np.unravel_index(int(np.argmax(error)), error.shape)
@@ -373,6 +376,13 @@ class _Comparison:
         bound = self.bound if self.bound is not None else self._loosest
         if self.first is None and found.error > bound:
             self.first = found
+
+
+def _typical(magnitudes: Array) -> Array:
+    """Magnitude that an element is compared with: rows may differ in scale, as those of tokens or channels do."""
+    if magnitudes.shape[1] < _WIDE:
+        return np.full((1, 1), magnitudes.mean())
+    return magnitudes.mean(axis=1, keepdims=True)
 
 
 def _tile(address: int) -> _Tile:

@@ -141,3 +141,21 @@ def test_the_worst_element_among_many_is_named_with_its_block(row, col, tmp_path
     assert first is not None and (first.operation, first.tile) == ("exp", "grown")
     assert (first.block, first.element) == (row // 16, (row % 16, col))
     assert f"element [{row % 16}, {col}] of 'grown' in block {row // 16} is inf" in str(first)
+
+
+@pl.jit
+def shifted_there_and_back(x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="shift"):
+        raised = pl.add(pl.load(x, [0, 0], [16, 64]), 1000.0)
+        pl.store(pl.sub(raised, 1000.0), [0, 0], y)
+    return y
+
+
+def test_a_small_row_is_compared_with_its_own_scale(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, y = 1e4 * torch.ones(16, 64), torch.zeros(16, 64)
+    x[5] = 1e-5
+    compiled = shifted_there_and_back.compile(x, y, config=RunConfig(platform="a2a3"))
+    report = compare_precision(compiled, [x, y])
+    assert report.first is not None
+    assert (report.first.operation, report.first.element[0]) == ("subs", 5)
