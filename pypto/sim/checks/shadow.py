@@ -231,6 +231,7 @@ def new_origin(launch, kind, program, instruction, operand, row, col, rows, cols
             and known[w.OR_INSTRUCTION] == instruction
             and known[w.OR_KIND] == kind
             and known[w.OR_OPERAND] == operand
+            and known[w.OR_BITS] == 0
         ):
             return w.FIRST_ORIGIN + k
     if count >= w.ORIGIN_CAPACITY:
@@ -241,6 +242,36 @@ def new_origin(launch, kind, program, instruction, operand, row, col, rows, cols
     origin[w.OR_OPERAND], origin[w.OR_ROW], origin[w.OR_COL] = operand, row, col
     origin[w.OR_ROWS], origin[w.OR_COLS], origin[w.OR_NODE], origin[w.OR_SEAT] = rows, cols, node, seat
     return w.FIRST_ORIGIN + count
+
+
+@kernel_code
+def origin_of_bits(launch, code, bits):
+    """Code for a byte of a packed predicate whose elements ``bits`` have ``code``, the others being defined."""
+    count = launch[w.ORIGIN_COUNT]
+    for k in range(count):
+        known = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * k)
+        if known[w.OR_WHOLE] == code and known[w.OR_BITS] == bits:
+            return w.FIRST_ORIGIN + k
+    if count >= w.ORIGIN_CAPACITY:
+        return code
+    launch[w.ORIGIN_COUNT] = count + 1
+    whole = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (code - w.FIRST_ORIGIN))
+    origin = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * count)
+    for word in range(w.ORIGIN_WORDS):
+        origin[word] = whole[word]
+    origin[w.OR_BITS], origin[w.OR_WHOLE] = bits, code
+    return w.FIRST_ORIGIN + count
+
+
+@kernel_code
+def code_of_bit(launch, code, bit):
+    """Code of one element of a byte of a packed predicate that has ``code``."""
+    if code < w.FIRST_ORIGIN:
+        return code
+    origin = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (code - w.FIRST_ORIGIN))
+    if origin[w.OR_BITS] == 0:
+        return code
+    return origin[w.OR_WHOLE] if origin[w.OR_BITS] >> bit & 1 != 0 else 0
 
 
 @kernel_code

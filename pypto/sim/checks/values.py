@@ -97,6 +97,9 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
 
 def _host_tensor(watch: LaunchWatch, number: int, memory: Memory, shadow: np.ndarray) -> Iterator[Finding]:
     """Findings about one tensor that the host reads back; ``shadow`` are its codes."""
+    for number_of, origin in enumerate(watch.origins[: int(watch.words[w.ORIGIN_COUNT])]):
+        if int(origin[w.OR_BITS]):  # a packed predicate is read back: named after the elements it is made of
+            shadow = np.where(shadow == w.FIRST_ORIGIN + number_of, int(origin[w.OR_WHOLE]), shadow)
     for code in np.unique(shadow):
         runs = byte_runs(shadow == code)
         if code == w.UNWRITTEN:

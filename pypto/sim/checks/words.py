@@ -112,6 +112,10 @@ ORIGIN_WORDS: Final = 16
 OR_PITCH: Final = OR_LIMIT
 """Bytes from row to row of the tensor in memory that an origin or event is about; OR_ROW, OR_COL, OR_ROWS and OR_COLS
 are then the box of its bytes: first row, first byte of a row, and the ends of both."""
+OR_BITS: Final = OR_VALUE
+"""Of an origin that is about a byte of a packed predicate: the elements of the byte that are undefined; 0: all."""
+OR_WHOLE: Final = OR_THROUGH
+"""Of such an origin: the code that the undefined elements had."""
 EVENT_CAPACITY: Final = 256
 # kinds of origin
 FROM_UNWRITTEN: Final = 1

@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-from pypto.sim import CheckError, Finding, OrderError
+import pypto.language as pl
+from pypto.sim import BoundsError, CheckError, Finding, OrderError
 from pypto.sim.checks.findings import Location, error_of, table, to_json
 from pypto.sim.checks.selection import CHEAP, KINDS, Checks
 
@@ -111,3 +113,44 @@ def test_a_table_shows_what_stands_in_brackets():
     finding = Finding("war", "m", suggestion="with deps=[use_id]: [bold]")
     Console(file=out, width=120).print(table([finding]))
     assert "deps=[use_id]: [bold]" in out.getvalue()
+
+
+@pl.jit
+def neighbours_in_one_launch(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]):
+    mid = pl.create_tensor([64, 32], dtype=pl.FP32)
+    for b in pl.spmd(4, name_hint="wave"):
+        pl.store(pl.exp(pl.load(x, [b * 16, 0], [16, 32])), [b * 16, 0], mid)
+        pl.store(pl.neg(pl.load(mid, [(b + 1) % 4 * 16, 0], [16, 32])), [b * 16, 0], y)
+    return y
+
+
+def test_what_races_is_not_told_again_as_unwritten(findings):
+    found = findings(neighbours_in_one_launch, torch.ones(64, 32), torch.zeros(64, 32))
+    assert {finding.kind for finding in found} == {"raw"}
+    alone = findings(neighbours_in_one_launch, torch.ones(64, 32), torch.zeros(64, 32), checks={"uninit"})
+    assert {finding.kind for finding in alone} == {"uninit"}
+
+
+@pl.jit
+def exponentials_of_zeros(x: pl.Tensor[[16, 48], pl.FP32], y: pl.Out[pl.Tensor[[16, 1], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="soft"):
+        t = pl.fillpad(pl.load(x, [0, 0], [16, 64], valid_shape=[16, 48]), pad_value=pl.PadValue.zero)
+        tmp = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+        pl.store(pl.row_sum(pl.exp(t), tmp), [0, 0], y)
+    return y
+
+
+@pl.jit
+def row_above_the_first(x: pl.Tensor[[16, 48], pl.FP32], y: pl.Out[pl.Tensor[[16, 48], pl.FP32]]):
+    for b in pl.spmd(2, name_hint="above"):
+        pl.store(pl.load(x, [b * 8 - 8, 0], [8, 48]), [b * 8, 0], y)
+    return y
+
+
+def test_a_repair_is_one_for_what_is_wrong(findings):
+    (padding,) = findings(exponentials_of_zeros, torch.ones(16, 48), torch.zeros(16, 1))
+    assert "'row_sum'" in padding.message
+    assert "pad_value=pl.PadValue.min" in padding.suggestion
+    with pytest.raises(BoundsError, match="offset -8") as raised:
+        findings(row_above_the_first, torch.ones(16, 48), torch.zeros(16, 48))
+    assert "pl.max(offset, 0)" in raised.value.findings[0].suggestion

@@ -33,6 +33,7 @@ from pypto.sim.checks.rules.tile import (
 )
 from pypto.sim.checks.shadow import (
     code_of,
+    code_of_bit,
     finiteness,
     is_finite_run,
     is_float,
@@ -61,6 +62,9 @@ def _mask_code(state, args, fact, i, j):
     position = fact[w.FACT_EXTRA]
     mask, byte = args[position], j // _BIT_OF_BYTE
     code = code_of(map_of(state, mask), data_of(mask) + i * row_pitch(mask) + byte, 1)
+    if code == 0:
+        return code
+    code = code_of_bit(as_pointer(state[w.LAUNCH]), code, j % _BIT_OF_BYTE)
     return code if code == 0 else used_code(state, position, code, i, byte // element_size(mask), mask)
 
 

@@ -1,4 +1,4 @@
-"""The rule of comparisons: a byte of a packed predicate depends on the eight elements it is made of."""
+"""The rule of comparisons: the code of a byte of a packed predicate says which of its eight elements it is about."""
 
 # ruff: noqa: SIM102, SIM109, SIM110, SIM114 - compiled code compares; a tuple of constants would be built and searched
 
@@ -11,15 +11,15 @@ from pypto.sim.checks.rules.origins import used_code
 from pypto.sim.checks.rules.tile import (
     all_cols,
     all_rows,
+    code_at,
     part_is_defined,
     set_code,
     set_part,
     set_untouched,
-    span_code,
     valid_cols,
     valid_rows,
 )
-from pypto.sim.checks.shadow import is_undefined, stronger
+from pypto.sim.checks.shadow import is_undefined, origin_of_bits, stronger
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer
 
@@ -29,15 +29,16 @@ BITS: Final = 8  # of a predicate's byte
 @kernel_code
 def _byte(state, args, fact, row, first, last):
     """Code that columns [first, last) of all sources give to a byte; a comparison makes a number of an infinity."""
-    launch, result = as_pointer(state[w.LAUNCH]), 0
+    launch, result, bits = as_pointer(state[w.LAUNCH]), 0, 0
     for k in range(fact[w.FACT_SOURCES]):
         position = fact[w.FACT_SOURCE + k]
         tile = args[position]
-        if row < all_rows(tile) and first < all_cols(tile):
-            code, col = span_code(state, tile, row, first, min(last, all_cols(tile)))
+        for col in range(first, last):
+            code = code_at(state, tile, row, col)
             if code != 0 and is_undefined(launch, code):
+                bits |= 1 << (col - first)
                 result = stronger(launch, result, used_code(state, position, code, row, col, tile))
-    return result
+    return result if bits == 0 or bits == (1 << (last - first)) - 1 else origin_of_bits(launch, result, bits)
 
 
 @kernel_code

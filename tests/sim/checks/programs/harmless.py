@@ -204,6 +204,19 @@ class ReadersOfOneInput:
         return y, z
 
 
+@pl.jit
+def mask_beside_the_padding(x: pl.Tensor[[16, 50], pl.FP32], y: pl.Out[pl.Tensor[[16, 50], pl.FP32]]):
+    wide = pl.create_tensor([16, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="widen"):
+        pl.store(pl.load(x, [0, 0], [16, 64], valid_shape=[16, 50]), [0, 0], wide)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="mask"):
+        t = pl.load(wide, [0, 0], [16, 64])
+        tmp = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+        r = pl.sel(pl.cmps(t, 0.0, cmp_type=4), t, pl.neg(t), tmp)
+        pl.store(pl.tile.set_validshape(r, 16, 50), [0, 0], y)
+    return y
+
+
 def _int_row(n: int) -> torch.Tensor:
     return torch.arange(n, dtype=torch.int32)[None]
 
@@ -240,6 +253,8 @@ CASES = [
              lambda: [_int_row(64), zeros(1, 64, dtype=torch.int32)], lambda x, y: {1: x.cumsum(1).int()}),
     harmless("infinity_as_a_start", infinity_as_a_start, lambda: [rnd(16, 64), zeros(16, 1)],
              lambda x, y: {1: x.min(1, keepdim=True).values}),
+    harmless("mask_beside_the_padding", mask_beside_the_padding, lambda: [rnd(16, 50), zeros(16, 50)],
+             lambda x, y: {1: x.abs()}),
     harmless("grid_of_tiles", grid_of_tiles, lambda: [rnd(64, 64), zeros(64, 64)], lambda x, y: {1: x.T}),
     harmless("halo_in_two_launches", halo_in_two_launches, lambda: [rnd(64, 32), zeros(64, 32)],
              lambda x, y: {1: -torch.roll(x.exp(), -16, 0)}),

@@ -359,7 +359,45 @@ def running_total_fixed(x: pl.Tensor[[16, 32], pl.FP32], total: pl.InOut[pl.Tens
     return total
 
 
+# --- predicates of elements that nobody wrote select constants
+
+
+@pl.jit
+def chosen_by_nobody(x: pl.Tensor[[16, 50], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    wide = pl.create_tensor([16, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="widen"):
+        pl.store(pl.load(x, [0, 0], [16, 64], valid_shape=[16, 50]), [0, 0], wide)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="choose"):
+        m = pl.cmps(pl.load(wide, [0, 0], [16, 64]), 0.0, cmp_type=4)
+        tmp = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+        one, two = pl.tile.full([16, 64], dtype=pl.FP32, value=1.0), pl.tile.full([16, 64], dtype=pl.FP32, value=2.0)
+        pl.store(pl.sel(m, one, two, tmp), [0, 0], y)
+    return y
+
+
+@pl.jit
+def chosen_by_nobody_fixed(x: pl.Tensor[[16, 50], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    wide = pl.create_tensor([16, 64], dtype=pl.FP32, init_value=0.0)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="widen"):
+        pl.store(pl.load(x, [0, 0], [16, 64], valid_shape=[16, 50]), [0, 0], wide)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="choose"):
+        m = pl.cmps(pl.load(wide, [0, 0], [16, 64]), 0.0, cmp_type=4)
+        tmp = pl.create_tile([16, 64], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+        one, two = pl.tile.full([16, 64], dtype=pl.FP32, value=1.0), pl.tile.full([16, 64], dtype=pl.FP32, value=2.0)
+        pl.store(pl.sel(m, one, two, tmp), [0, 0], y)
+    return y
+
+
+def _chosen(x, y):
+    want = torch.full((16, 64), 2.0)
+    want[:, :50] = torch.where(x > 0, 1.0, 2.0)
+    return {1: want}
+
+
 CASES = [
+    Case("chosen_by_nobody", "uninit", chosen_by_nobody, chosen_by_nobody_fixed,
+         lambda: [rnd(16, 50), zeros(16, 64)], _chosen, "wide", ("choose",), ((0, 16), (50, 64)), "init_value",
+         ("pl.load(wide", "columns 50..64 of 'y'")),
     Case("statistics_through_an_input", "direction", Program(StatisticsThroughAnInput),
          Program(StatisticsThroughAnOutput), lambda: [rnd(32, 32), zeros(32, 32)], lambda x, y: {1: -x.exp()}, "stat",
          ("norm",), (), "pl.Out[...]", ("pl.store(t, [0, 0], stat)", "'scratch'")),
