@@ -157,11 +157,11 @@ def _on_the_machine() -> Iterator[dict[str, Any]]:
 
 
 def _through_the_runtime() -> Iterator[dict[str, Any]]:
-    from benchmarks._checked_programs import programs
+    from benchmarks import _checked_programs, _checked_shapes
     from pypto.runtime import RunConfig, configure_log
 
     configure_log("error")
-    for title, kernel, arguments in programs():
+    for title, kernel, arguments in (*_checked_programs.programs(), *_checked_shapes.programs()):
         runs = {}
         for asked in _ASKED:
             config = RunConfig(platform="a2a3", checks=asked)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from pypto.sim.checks import words as w
 from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.distributed import DOMAIN_SHIFT
@@ -38,8 +40,10 @@ def collective_at(place: Location) -> str:
 def uneven_collectives(order: RunOrder) -> Iterator[Finding]:
     """The first call, per domain, in which two ranks differ."""
     domains: dict[int, dict[int, list[Event]]] = {}
-    for event in order.events:
-        if event.kind >= w.NOTIFIES and collective_at(event.place.location):
+    calls_at = _calls_at(order)
+    for number in np.flatnonzero(order.events.kind >= w.NOTIFIES).tolist() if any(calls_at.values()) else ():
+        event = order.events[number]
+        if calls_at[event.place.location]:
             domain = int(event.words[0]) >> DOMAIN_SHIFT
             domains.setdefault(domain, {}).setdefault(event.rank, []).append(event)
     for ranks in domains.values():
@@ -50,6 +54,12 @@ def uneven_collectives(order: RunOrder) -> Iterator[Finding]:
             if finding is not None:
                 yield finding
                 break
+
+
+def _calls_at(order: RunOrder) -> dict[Location, str]:
+    """The calls of collectives at the places of a run."""
+    places = {place.location for _, log in order.logs.values() for place in log.places}
+    return {place: collective_at(place) for place in places}
 
 
 def _calls(events: Sequence[Event]) -> list[Event]:

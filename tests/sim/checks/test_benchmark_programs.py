@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks._checked_programs import programs
+from benchmarks import _checked_programs, _checked_shapes
 from benchmarks.ranks import copies
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig
 
-PROGRAMS = [pytest.param(kernel, arguments, id=title) for title, kernel, arguments in programs()]
+PROGRAMS = [
+    pytest.param(kernel, arguments, id=title)
+    for title, kernel, arguments in (*_checked_programs.programs(), *_checked_shapes.programs())
+]
 
 
 @pytest.mark.parametrize(("kernel", "arguments"), PROGRAMS)
