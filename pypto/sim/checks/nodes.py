@@ -67,6 +67,10 @@ class Nodes:
             self._newest[node.site] = node
         return number
 
+    def postpone(self) -> None:
+        """Most nodes matter still: look again when there are twice as many."""
+        self._most = 2 * len(self._nodes)
+
     def keep(
         self, asked: Iterable[int], named: Iterable[int], running: Iterable[int], reported: Collection[int]
     ) -> None:

@@ -261,6 +261,9 @@ class LaunchWatch:
         named, running = self.awaitable(self.table.live(len(self.memories)))
         asked = {*self.table.nodes().tolist(), *self.rank_accesses.nodes(), self._last_access}
         asked |= {int(core.state[w.NODE]) for core in self.log.running}
+        if 2 * len(asked) > len(self.nodes):
+            self.nodes.postpone()
+            return
         self.nodes.keep(asked, named, running, self._reported())
         self.table.reindex()
 
