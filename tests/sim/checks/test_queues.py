@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import pypto.language as pl
 from pypto.ir.errors import CompileError
 
 from .programs.case import rnd, zeros
@@ -342,3 +343,25 @@ def test_a_transfer_of_the_other_side_is_no_program(cube, vector, told, tmp_path
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CompileError, match=told):
         run(pair(tmp_path, cube, vector), arguments())
+
+
+@pl.jit
+def predicated(
+    a: pl.Tensor[[32, 32], pl.FP16],
+    b: pl.Tensor[[32, 32], pl.FP16],
+    flag: pl.Tensor[[1, 8], pl.INT32],
+    y: pl.InOut[pl.Tensor[[32, 32], pl.FP32]],
+):
+    for _ in pl.spmd(1, name_hint="perhaps", predicate=flag[0, 0] == 1):
+        y[:, :] = pl.add(pl.matmul(a, b, out_dtype=pl.FP32), 1.0)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="always"):
+        y[:, :] = pl.add(y, pl.add(pl.matmul(a, b, out_dtype=pl.FP32), 1.0))
+    return y
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_a_mixed_task_that_is_skipped_leaves_nothing_to_wait_for(runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a, b, y = rnd(32, 32).half(), rnd(32, 32, seed=1).half(), zeros(32, 32)
+    assert [str(f) for f in run(predicated, [a, b, torch.full((1, 8), runs, dtype=torch.int32), y])] == []
+    torch.testing.assert_close(y, (1 + runs) * (a.float() @ b.float() + 1), rtol=1e-3, atol=1e-2)
