@@ -24,7 +24,7 @@ def print_summary(rows: Sequence[Row], pairs: Sequence[Pair]) -> None:
     console = Console()
     console.print(table)
     for line in precisions(rows):
-        console.print(line)
+        console.print(line, soft_wrap=True)
     right, wrong, missing = signs(pairs)
     console.print(f"changes with the right sign: {right} of {right + wrong}; {missing} not re-created")
 
