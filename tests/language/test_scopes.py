@@ -347,5 +347,6 @@ def test_blocks_beyond_the_chip_cannot_start_together(platform):
         return y
 
     x = random(49, 8)
-    with pytest.raises(RuntimeError, match="wide has sync_start and 49 blocks; the chip runs 48 of them at once"):
+    with pytest.raises(RuntimeError, match="sync_start.*the chip runs 48 of them at once") as caught:
         wide(x, torch.zeros_like(x), config=RunConfig(platform=platform))
+    assert "49 blocks" in str(caught.value)
