@@ -20,7 +20,7 @@ from .events import DISPATCH, FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, REQUEST, p
 from .orchestrator import orchestrate
 from .pipes import drained, end_remote, end_transfer, kind_of, path_of, port_of, settle, slowed
 from .queues import notice_finish
-from .schedulers import dispatch, loop
+from .schedulers import loop
 
 DONE, STUCK = 0, 1
 MEMO_WORDS = 6
@@ -187,10 +187,8 @@ def _handle(m, f, cache):
     elif kind == REMOTE_OVER:
         end_remote(m, who // c.PIPE_COUNT, who % c.PIPE_COUNT, now)
         _count_remote(m, f, who // c.PIPE_COUNT, -1, now)
-    elif kind == LOOP:
-        loop(m, who, now)
-    elif kind == DISPATCH:
-        dispatch(m, who, now)
+    elif kind in (LOOP, DISPATCH):
+        loop(m, who, now, kind == DISPATCH)
     else:
         orchestrate(m, now)
 

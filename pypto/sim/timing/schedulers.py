@@ -222,17 +222,17 @@ def _last_phases(m, index, time):
 
 
 @kernel
-def loop(m, index, now):
-    """One loop of a scheduler thread that starts at ``now``, then the next one, or idling."""
-    time = _first_phases(m, index, now)
-    if m[thread_at(m, index) + x.PROGRESS]:
-        # what it resolves takes a while: until then the queues belong to the other threads
-        push(m, time, DISPATCH, index)
-    else:
-        _last_phases(m, index, time)
+def loop(m, index, now, resolved):
+    """A loop of a scheduler thread from ``now`` on, then the next one, or idling.
 
-
-@kernel
-def dispatch(m, index, now):
-    """The rest of a loop whose first phases have lasted until ``now``."""
-    _last_phases(m, index, now)
+    ``resolved``: its first phases are over already. The last phases stand here once, because every place they are
+    called from is compiled by itself.
+    """
+    time = now
+    if not resolved:
+        time = _first_phases(m, index, now)
+        if m[thread_at(m, index) + x.PROGRESS]:
+            # what it resolves takes a while: until then the queues belong to the other threads
+            push(m, time, DISPATCH, index)
+            return
+    _last_phases(m, index, time)
