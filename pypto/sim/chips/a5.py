@@ -88,6 +88,8 @@ MEMORY = Memory(
     l2_cube_gbps=C(4470, "GB/s", "asc-devkit DMA test, ND to NZ (3.1)", "D"),
     same_line_vector=C(1.02, "ratio", "asc-devkit DMA test, same order against rotated order (3.2)", "M"),
     same_line_cube=C(1.98, "ratio", "asc-devkit DMA test, same order against rotated order (3.2)", "M"),
+    same_line_row=C(512, "bytes", "seen on rows of 128 bytes (3.2), not on those of 512 and more of a tuned GEMM", "G"),
+    same_line_lasts=C(4, "transfers", "guess: cores that walk the same addresses drift apart by a few (V1)", "G"),
 )
 
 _DMA = "asc-devkit DMA test (3.2, 3.3)"

@@ -82,6 +82,8 @@ class Memory:
     l2_cube_gbps: Constant  # hits, all cube cores
     same_line_vector: Constant  # slow-down when all cores walk the same addresses together
     same_line_cube: Constant
+    same_line_row: Constant  # rows of so many bytes do not slow one another down any more
+    same_line_lasts: Constant  # transfers after which a read no longer meets the lines of an earlier one
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,6 @@ from .schedulers import loop
 
 DONE, STUCK = 0, 1
 MEMO_WORDS = 6
-LONG_ROW = 512
-"""Bytes of a row from which on cores that read the same lines do not slow one another down (hardware 3.2)."""
-CROWD_LASTS = 4
-"""Transfers after which a read no longer meets the lines of an earlier one."""
 
 
 @kernel
@@ -78,7 +74,7 @@ def _request(m, f, cache, core, pipe, now):
     missed, evicted = 0, 0
     # their words are needed for something else from here on
     address, bursts = m[row + x.ADDRESS], m[row + x.BURSTS]
-    short = m[row + x.BYTES] < LONG_ROW * max(bursts, 1)
+    short = m[row + x.BYTES] < m[x.LONG_ROW] * max(bursts, 1)
     if not m[row + x.WHAT] & x.BETWEEN_CORES:
         missed, evicted = _touch(m, cache, row, writes)
         m[row + x.EVICTED] = evicted
@@ -158,7 +154,8 @@ def _crowd(m, f, cache, row, address, path, second, now):
     if not 0 <= tag < m[x.CACHE_TAGS]:
         return 1.0
     lasts = m[row + x.BYTES] / f[m[x.SHARES] + second * x.SHARE_WORDS + x.PATH_RATE]
-    readers = l2.join_readers(cache, tag, address, now, now + CROWD_LASTS * max(m[row + x.WORK], np.int64(lasts)))
+    held = np.int64(f[x.LINES_HELD] * max(m[row + x.WORK], np.int64(lasts)))
+    readers = l2.join_readers(cache, tag, address, now, now + held)
     return 1.0 + min((readers - 1) * f[x.TOGETHER_READER], 1.0) * (
         f[x.TOGETHER_VECTOR] if path == c.PATH_GM_UB else f[x.TOGETHER_CUBE]
     )

@@ -44,6 +44,8 @@ def _write_memory(m: Ints, f: NDArray[np.float64], chip: Chip) -> None:
     memory = chip.memory
     m[x.LINE_SHIFT] = int(memory.l2_line_bytes.value).bit_length() - 1
     m[x.L2_LINES] = int(memory.l2_bytes.value // memory.l2_line_bytes.value)
+    m[x.LONG_ROW] = int(memory.same_line_row.value)
+    f[x.LINES_HELD] = memory.same_line_lasts.value
     f[x.TOGETHER_VECTOR] = memory.same_line_vector.value - 1
     f[x.TOGETHER_CUBE] = memory.same_line_cube.value - 1
     # cores that arrive one after the other meet half of the others: all of them are a full crowd

@@ -10,6 +10,7 @@ from .tasks import IS_EARLY, all_placed, drop_reference, make_ready, ring_entry,
 
 SUBMIT, ALLOC, SCOPE_BEGIN, SCOPE_END, READ_WAIT = 0, 1, 2, 3, 4
 DEEPEST_SCOPE = 63
+"""Scopes are 64 deep at most (distributed notes 6.2)."""
 
 
 @kernel

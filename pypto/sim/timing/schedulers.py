@@ -35,6 +35,7 @@ from .queues import (
 from .tasks import IS_FALSE, IS_SYNC, all_placed, complete
 
 DUMMY_BATCH = 8
+"""Dependency-only tasks that a loop retires at most (distributed notes 6.5, phase 4)."""
 
 
 @kernel

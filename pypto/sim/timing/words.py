@@ -57,7 +57,9 @@ from .codes import PIPE_COUNT
     REMOTE_FREE,
     REMOTE_SLOWS,
     L1_READ_SLOWS,
-) = range(43)
+    LONG_ROW,
+    LINES_HELD,
+) = range(45)
 
 # header: state of the orchestrator and of the run
 (
@@ -81,7 +83,7 @@ from .codes import PIPE_COUNT
     SHARE_NOW,
     REMOTE_CORES,
     CUBE_SLOWED,
-) = range(43, 63)
+) = range(45, 65)
 NOT_WAITING, FOR_RING = -1, -2
 
 # header: places and sizes of the tables
@@ -115,7 +117,7 @@ NOT_WAITING, FOR_RING = -1, -2
     CORE_COUNT,
     EVENT_ROWS,
     CACHE_TAGS,
-) = range(64, 93)
+) = range(66, 95)
 HEADER: Final = 96
 
 WHOLE_SPEED: Final = 1000  # CUBE_SLOWED of cube cores that nobody slows down
