@@ -431,7 +431,7 @@ class KernelLowering(RankLowering):
         source, kind = call.arguments["tile"], call.type
         assert isinstance(kind, ir.TileType)
         owner = self.tile_of(source)
-        offset = flat_offset(source.type.shape, call.arguments["offset"], kind)
+        offset = flat_offset(source.type.shape, call.arguments["offset"])
         if offset is None:
             return self._extracted(name, call, owner, kind)
         element = offset[0] * owner.row_stride + offset[1]

@@ -30,7 +30,8 @@ def flat_valid(shape: tuple[int, ...], valid: tuple[ir.Dim, ...], span: Any) -> 
     return rows, valid[-1] if valid else 1
 
 
-def flat_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...], kind: ir.TileType) -> tuple[int, int] | None:
+def flat_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...]) -> tuple[int, int] | None:
+    """Row and column of a constant ``offset`` in a tile of any rank; ``None`` when a part of it is computed."""
     numbers = [ir.as_dim(o) for o in offset]
     if not all(isinstance(n, int) for n in numbers):
         return None
@@ -41,6 +42,7 @@ def flat_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...], kind: ir.Ti
 
 
 def matrix_offset(shape: tuple[int, ...], offset: tuple[ir.Expr, ...]) -> tuple[ir.Dim, ir.Dim]:
+    """Row and column of ``offset``, constant or computed, in a tile of any rank."""
     row: ir.Dim = 0
     for extent, number in zip(shape[:-1], offset[:-1]):
         row = dims.add(dims.mul(row, extent), ir.as_dim(number))

@@ -33,6 +33,7 @@ def settle(signal, row, lane, me, nranks, credits):
 
 @pl.inline
 def barrier(signal):
+    """Every rank of the signal's domain comes to this point before any goes on."""
     ctx = pld.get_comm_ctx(signal)
     me = pld.rank(ctx)
     nranks = pld.nranks(ctx)

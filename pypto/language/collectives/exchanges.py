@@ -14,6 +14,7 @@ from .credits import meet, settle
 
 
 def broadcast_body(cols: int, element_bytes: int, root: int) -> Any:
+    """One row of ``cols`` elements: every rank copies that of rank ``root`` to itself (spec distributed 2.13)."""
     chunk = chunk_of(cols, element_bytes)
 
     @pl.inline
@@ -33,6 +34,7 @@ def broadcast_body(cols: int, element_bytes: int, root: int) -> Any:
 
 
 def allgather_body(cols: int, element_bytes: int) -> Any:
+    """``local[1, cols]`` of rank ``r`` becomes row ``r`` of ``target[ranks, cols]`` of all (spec distributed 2.13)."""
     chunk = chunk_of(cols, element_bytes)
 
     @pl.inline
@@ -51,6 +53,7 @@ def allgather_body(cols: int, element_bytes: int) -> Any:
 
 
 def reduce_scatter_body(cols: int, element_bytes: int) -> Any:
+    """Row ``me`` of ``target[ranks, cols]`` becomes the sum of that row of all ranks (spec distributed 2.13)."""
     chunk = chunk_of(cols, element_bytes)
 
     @pl.inline
@@ -75,6 +78,7 @@ def reduce_scatter_body(cols: int, element_bytes: int) -> Any:
 
 
 def all_to_all_body(cols: int, element_bytes: int) -> Any:
+    """Row ``r`` of ``source[ranks, cols]`` becomes row ``me`` of ``target`` of rank ``r`` (spec distributed 2.13)."""
     chunk = chunk_of(cols, element_bytes)
 
     @pl.inline
@@ -93,6 +97,7 @@ def all_to_all_body(cols: int, element_bytes: int) -> Any:
 
 
 def all_to_all_v_body(rows: int, cols: int, element_bytes: int, flat_counts: bool) -> Any:
+    """Like :func:`all_to_all_body` for ``rows`` rows per rank; how many count is sent along (spec distributed 2.13)."""
     chunk = chunk_of(cols, element_bytes)
 
     @pl.inline

@@ -91,10 +91,12 @@ def mesh_signal(signal: ir.Expr, call: ir.Call, lanes: int = 1) -> ir.Expr:
 
 
 def element_bytes_of(tensor: ir.Expr) -> int:
+    """Bytes of an element of ``tensor``."""
     return int(tensor.type.dtype.get_byte())  # type: ignore[attr-defined]
 
 
 def row_length(tensor: ir.Expr, call: ir.Call) -> int:
+    """Elements of a row of ``tensor``; ``CompileError`` when they are not static."""
     size = dims.constant(tensor.type.shape[-1])  # type: ignore[attr-defined]
     if size is None:
         raise CompileError(f"{call.op}: rows need a static length", call.span)

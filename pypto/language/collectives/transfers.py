@@ -92,6 +92,7 @@ def _get_in_turns(band: int, chunk: int) -> Any:
 
 
 def transfers(call: ir.Call) -> Iterator[Expansion]:
+    """The matrices that a put or a get moves, one per leading index; ``CompileError`` unless those are static."""
     a = call.arguments
     writes = call.op.endswith(".put")
     dst, src = a["dst"], a["src"]
