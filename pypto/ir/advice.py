@@ -67,7 +67,9 @@ class Advisor:
 
     def _warn(self, program: ir.Program) -> None:
         checks = [check for check in WARNINGS if check not in self._disabled]
-        found = (advice for f in program.functions.values() for check in checks for advice in WARNINGS[check](f))
+        found = (
+            advice for f in program.functions.values() for check in checks for advice in WARNINGS[check](f, program)
+        )
         for advice in found:
             own = self._phase == DiagnosticPhase.PRE_PIPELINE or (advice.name, advice.span.line) in self._written
             if own and str(advice) not in self._said:
@@ -92,7 +94,7 @@ def hint(program: ir.Program, generation: str, report: Path, disabled: Set[Diagn
 # --- warnings ---
 
 
-def _dropped_writes(function: ir.Function) -> Iterator[Advice]:
+def _dropped_writes(function: ir.Function, program: ir.Program) -> Iterator[Advice]:
     """An output parameter whose name is bound to something unrelated: nothing is written to the caller's memory."""
     outputs = {p.name for p in function.params if p.direction != ParamDirection.In}
     accesses = Accesses().visit(function.body)
@@ -111,7 +113,33 @@ def _dropped_writes(function: ir.Function) -> Iterator[Advice]:
             )
 
 
-def _unused(function: ir.Function) -> Iterator[Advice]:
+def _written_inputs(function: ir.Function, program: ir.Program) -> Iterator[Advice]:
+    """An input parameter that is written: the host never sees it, and later tasks do not wait for it."""
+    inputs = {p.name for p in function.params if p.direction == ParamDirection.In and _is_local_tensor(p.type)}
+    accesses = Accesses().visit(function.body, program.functions)
+    lost = inputs & accesses.writes
+    for stmt in statements(function.body) if lost else ():
+        here = (
+            set()
+            if list(blocks(stmt))
+            else Accesses(roots=accesses.roots).visit([stmt], program.functions).writes & lost
+        )
+        lost -= here
+        for name in sorted(here):
+            yield Advice(
+                DiagnosticCheck.InParamWritten,
+                f"{name!r} is an input of {function.name!r} and is written here, which its caller never sees: "
+                f"declare it as pl.Out[...] or pl.InOut[...]",
+                stmt.span,
+                name,
+            )
+
+
+def _is_local_tensor(kind: ir.Type) -> bool:
+    return isinstance(kind, ir.TensorType) and not kind.distributed
+
+
+def _unused(function: ir.Function, program: ir.Program) -> Iterator[Advice]:
     """Operations whose named result nothing reads."""
     reads: Counter[str] = Counter()
     for stmt in statements(function.body):
@@ -126,7 +154,7 @@ def _unused(function: ir.Function) -> Iterator[Advice]:
             yield Advice(DiagnosticCheck.UnusedVariable, f"{name!r} is never read", stmt.span, name)
 
 
-def _unused_results(function: ir.Function) -> Iterator[Advice]:
+def _unused_results(function: ir.Function, program: ir.Program) -> Iterator[Advice]:
     """Values that a loop carries or branches merge and that nothing reads behind it."""
     yield from _results_of(function.body, {p.name for p in function.params}, set())
 
@@ -169,8 +197,9 @@ def _carried(stmt: ir.Stmt, defined: set[str]) -> Iterator[tuple[str, Span]]:
             yield inner.target.name, inner.span
 
 
-WARNINGS: dict[DiagnosticCheck, Callable[[ir.Function], Iterator[Advice]]] = {
+WARNINGS: dict[DiagnosticCheck, Callable[[ir.Function, ir.Program], Iterator[Advice]]] = {
     DiagnosticCheck.OutParamWriteDropped: _dropped_writes,
+    DiagnosticCheck.InParamWritten: _written_inputs,
     DiagnosticCheck.UnusedVariable: _unused,
     DiagnosticCheck.UnusedControlFlowResult: _unused_results,
 }

@@ -45,12 +45,13 @@ class DiagnosticPhase(Enum):
 
 
 class DiagnosticCheck(Enum):
-    """The advisory checks (spec language 8.4)."""
+    """The advisory checks (spec language 8.4; the last one is a check of this package)."""
 
     UnusedVariable = 0
     UnusedControlFlowResult = 1
     TileInnermostDimGranularity = 2
     OutParamWriteDropped = 3
+    InParamWritten = 4
 
 
 class MemoryPlanner(Enum):

@@ -155,12 +155,17 @@ def test_lower_refuses_what_the_context_decides():
 
 DROPPED = """t = pl.create_tensor([32, 64], dtype=pl.FP32)
 y = self.copy(x, t)"""
+WRITTEN = """with pl.at(level=pl.Level.CORE_GROUP):
+    x[:] = pl.add(x[:], 1.0)
+    pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], y)"""
 UNUSED = """with pl.at(level=pl.Level.CORE_GROUP):
     t = pl.load(x, [0, 0], [32, 64])
     y[:] = pl.add(x[:], 1.0)"""
 
 
-@pytest.mark.parametrize(("body", "check"), [(DROPPED, "OutParamWriteDropped"), (UNUSED, "UnusedVariable")])
+@pytest.mark.parametrize(
+    ("body", "check"), [(DROPPED, "OutParamWriteDropped"), (WRITTEN, "InParamWritten"), (UNUSED, "UnusedVariable")]
+)
 def test_warnings_name_check_and_place(body, check, tmp_path, capfd):
     ir.compile(program(body), output_dir=tmp_path)
     assert f"[WARN] {check}: " in capfd.readouterr().err
@@ -230,3 +235,29 @@ def test_when_warnings_are_looked_for(phase, says, tmp_path, capfd):
 def test_a_dropped_write_is_said_once_in_every_phase(phase, tmp_path, capfd):
     ir.compile(program(DROPPED), output_dir=tmp_path, diagnostic_phase=DiagnosticPhase[phase])
     assert [line.split(":")[0] for line in warned(capfd)] == ["OutParamWriteDropped"]
+
+
+IN_A_TASK = """for i in pl.range(2):
+    x = self.add_to(y, x)
+y = self.copy(x, y)"""
+
+
+@pytest.mark.parametrize(
+    ("body", "phase"),
+    [
+        (WRITTEN, "PRE_PIPELINE"),
+        (WRITTEN, "POST_PASS"),
+        (IN_A_TASK, "PRE_PIPELINE"),
+        (IN_A_TASK, "POST_PASS"),
+        (IN_A_TASK, "POST_PIPELINE"),
+    ],
+)
+def test_a_written_input_is_said_once(body, phase, tmp_path, capfd):
+    ir.compile(program(body), output_dir=tmp_path, diagnostic_phase=DiagnosticPhase[phase])
+    (said,) = warned(capfd)
+    assert said.startswith("InParamWritten: 'x' is an input of 'main' and is written here")
+
+
+def test_an_input_that_is_only_read_is_not_spoken_of(tmp_path, capfd):
+    ir.compile(program("y = self.copy(x, y)\nz = pl.reshape(x, [64, 32])"), output_dir=tmp_path)
+    assert not [line for line in warned(capfd) if "InParamWritten" in line]

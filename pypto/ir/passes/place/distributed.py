@@ -9,7 +9,7 @@ from pypto.ir.enums import AtomicType, MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.passes.place.movement import Movement
 from pypto.ir.passes.place.state import is_window
-from pypto.ir.passes.place.values import Value, Window
+from pypto.ir.passes.place.values import Product, Value, Window
 
 
 class RankTransfers(Movement):
@@ -44,7 +44,7 @@ class RankTransfers(Movement):
 
     def _store_remote(self, call: ir.Call, source: Value, a: dict[str, Any]) -> Value:
         target = self._bound(a["target"], call)
-        tile: Any = self.on_chip(source) if is_window(source) or hasattr(source, "a_trans") else source
+        tile: Any = self.on_chip(source) if is_window(source) or isinstance(source, Product) else source
         if tile.type.space not in (None, MemorySpace.Vec, MemorySpace.Acc):
             tile = self.to_space(tile, MemorySpace.Vec)
         shape = tile.type.shape

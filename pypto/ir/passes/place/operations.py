@@ -50,7 +50,7 @@ ANY_SPACE = {
 VALID_EXTENTS = ("valid_shape", "valid_rows", "valid_cols")
 GM_VIEWS = {
     "tensor.reshape": "tensor",
-    "tensor.transpose": "input",
+    "tensor.transpose": "tensor",
     "tensor.view": "tensor",
     "tensor.reinterpret_view": "data",
 }
@@ -167,9 +167,7 @@ class Operations(BlockedProducts, RankTransfers):
                 placed[name] = self._base_of(value)
             elif isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType) and call.op not in ANY_SPACE:
                 placed[name] = self.to_space(value, MemorySpace.Vec)
-            elif (
-                not isinstance(value, ir.Expr) and not isinstance(value, (tuple, type(None))) and hasattr(value, "lhs")
-            ):
+            elif isinstance(value, Product):
                 placed[name] = self.on_chip(value)
             else:
                 placed[name] = value
@@ -303,19 +301,21 @@ class Operations(BlockedProducts, RankTransfers):
 
     def _operand_of(self, call: ir.Call, value: Any) -> Any:
         """An operand where the operation reads it: in the vector memory, but for rows gathered into any space."""
-        if is_window(value) or hasattr(value, "a_trans"):
+        if is_window(value) or isinstance(value, Product):
             return self.on_chip(value)
         if isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType) and call.op != "tensor.gather_row":
             return self.to_space(value, MemorySpace.Vec)
         return value
 
     def _view(self, call: ir.Call, arguments: dict[str, Any]) -> Value:
-        operand = next(k for k, v in arguments.items() if is_window(v) or isinstance(v, ir.Expr))
+        operand = GM_VIEWS[call.op]
         window = arguments[operand]
         if is_window(window) and self._has_gaps(call.op, window):
             arguments[operand] = self.on_chip(window)
         elif is_window(window):
             return self.view_register(ir.Call(call.op, arguments, call.type, call.attrs, self.span), window, operand)
+        elif call.op == "tensor.reshape" and self.is_restack(window, call.type):
+            return self.restacked(window, tuple(map(int, call.type.shape)))  # type: ignore[attr-defined]
         return self._tensor_operation(call, arguments)
 
     def _has_gaps(self, op: str, window: Window) -> bool:

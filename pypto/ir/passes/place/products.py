@@ -19,6 +19,7 @@ from pypto.ir.dtype import INDEX
 from pypto.ir.enums import AtomicType, ForKind, MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.operations import dims
+from pypto.ir.operations.reshape import reshape_tile
 from pypto.ir.operations.results import broadcast
 from pypto.ir.operations.windows import positions
 from pypto.ir.passes.place.matmul import FRACTAL, Extents, MatrixProducts
@@ -277,6 +278,22 @@ class BlockedProducts(MatrixProducts):
         return min(height, shape[0]), min(width, shape[1])
 
     # --- stacks of matrices ---
+
+    def is_restack(self, value: Value, kind: ir.Type) -> bool:
+        """Whether a product becomes ``kind`` by axes of 1 before its matrix alone: it can stay where it is."""
+        accumulated = isinstance(value, Product) or getattr(value.type, "space", None) == MemorySpace.Acc
+        have, wanted = value.type.shape, kind.shape  # type: ignore[attr-defined]
+        if not accumulated or min(len(have), len(wanted)) < 2:
+            return False
+        return tuple(have[-2:]) == tuple(wanted[-2:]) and {*have[:-2], *wanted[:-2]} <= {1}
+
+    def restacked(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """A product with other axes of 1 before its matrix."""
+        if not isinstance(value, Product):
+            return self.reshaped(value, shape)
+        kind = reshape_tile(value.type, shape)
+        terms = tuple(self._matrices(term, (0,) * (len(value.type.shape) - 2)) for term in value.terms)
+        return replace(value, terms=terms, type=kind)
 
     def _matrices(self, term: Term, at: tuple[ir.Dim, ...]) -> Term:
         """The two matrices of a term at an index of the stack."""
