@@ -16,6 +16,7 @@ from pypto.sim.checks.directions import direction_findings
 from pypto.sim.checks.failures import failure_findings
 from pypto.sim.checks.findings import Finding, error_of
 from pypto.sim.checks.forced import keep
+from pypto.sim.checks.freed_uses import may_use_freed
 from pypto.sim.checks.index_watch import IndexWatch
 from pypto.sim.checks.queue_findings import left_behind_findings
 from pypto.sim.checks.races import race_findings
@@ -40,6 +41,8 @@ class Report:
     """What the checks of one execution know."""
 
     def __init__(self, program: LoadedProgram, platform: str, checks: Checks):
+        if "fifo" in checks.kinds and not checks.deep and may_use_freed(program):
+            checks = replace(checks, follows_values=True)
         self.program, self.platform, self.checks = program, platform, checks
         self.watch: LaunchWatch | None = None
         watched = checks.deep or "bounds" not in checks.kinds or not program.gathers

@@ -46,7 +46,8 @@ class Rings(NamedTuple):
 class Checks:
     """Kinds that are looked for, whether a finding raises, and the byte that undefined memory holds.
 
-    Without ``whole_outputs`` a launch may leave out part of an output (but not all of it).
+    Without ``whole_outputs`` a launch may leave out part of an output (but not all of it). With ``follows_values``
+    blocks are observed although none of the kinds needs it.
     """
 
     kinds: frozenset[str]
@@ -54,6 +55,7 @@ class Checks:
     poison: Literal["nan", "pattern", "zero"] = "nan"
     whole_outputs: bool = True
     rings: Rings | None = None
+    follows_values: bool = False
 
     @classmethod
     def of(
@@ -89,7 +91,7 @@ class Checks:
     @property
     def asked(self) -> int:
         """Bits for the observer; 0 when no block needs to be observed."""
-        return _bits(self.kinds)
+        return _bits(self.kinds) | (w.UNDEFINED if self.follows_values else 0)
 
     @property
     def deep(self) -> bool:
