@@ -253,6 +253,9 @@ def _emit_machine_instruction(emitter: Emitter, instruction: Instruction, row: R
     if name in _QUEUES:
         _emit_queue(emitter, instruction, row, attributes)
         return
+    if name.startswith("ring_"):
+        emitter.index_of(instruction)
+        return
     if name in SIGNALS:
         emit_signal(emitter, instruction, attributes)
         return

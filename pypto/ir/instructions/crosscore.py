@@ -12,6 +12,8 @@ _ID = Attribute("id", "int", default=0)
 _LANE = Attribute("lane_stride", "int", default=0)
 _SLOTS = Attribute("slots", "int", default=0)
 """Tiles a queue holds; 0: the default of the hardware."""
+_RING = (Attribute("dir_mask", "int"), Attribute("slot_size", "int"), _SLOTS, _ID)
+"""Ways (1 to the lanes, 2 to the cube, 3 both), bytes of a slot, slots and number of a ring."""
 _FREED_SPLIT = Attribute("split", "int", default=-1)
 """How the tile was divided when it was popped; -1: not stated."""
 _COPIED = Attribute("copied", "int", default=0)
@@ -42,6 +44,8 @@ ROWS = (
         "free",
         "give the slot of src back to the vector lanes",
     ),
+    _row("ring_aic", (), _RING, "S", "none", "the cube's declaration of a ring: nothing happens"),
+    _row("ring_aiv", (), _RING, "S", "none", "a vector lane's declaration of a ring: nothing happens"),
     _row(
         "sync_set",
         (scalar("event"),),

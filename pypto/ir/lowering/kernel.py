@@ -262,12 +262,20 @@ class KernelLowering(RankLowering):
             )
             return
         if call.op in RING_DECLARATIONS:
-            self._rings[call.arguments.get("id") or 0] = call.arguments.get("slot_num") or 0
+            self._ring(call)
             return
         if isinstance(call.type, ir.TileType):
             self._call_tile("value", call)
             return
         self.effect(call)
+
+    def _ring(self, call: ir.Call) -> None:
+        """The pushes of a ring know its depth; its declaration stays for what compares both sides."""
+        number, slots = call.arguments.get("id") or 0, call.arguments.get("slot_num") or 0
+        self._rings[number] = slots
+        ring = {name: call.arguments[name] for name in ("dir_mask", "slot_size")}
+        side = "aic" if "aic_" in call.op else "aiv"
+        self._instruction(f"ring_{side}", [], {**ring, "slots": slots, "id": number}, ())
 
     def other_scalar_call(self, call: ir.Call, target: Register) -> None:
         if call.op in RING_BASES:

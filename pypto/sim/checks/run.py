@@ -21,6 +21,7 @@ from pypto.sim.checks.index_watch import IndexWatch
 from pypto.sim.checks.queue_findings import left_behind_findings
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
+from pypto.sim.checks.rings import ring_findings
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.shadow import BLOCK
 from pypto.sim.checks.values import undefined_index, used_at_once, value_findings
@@ -48,7 +49,7 @@ class Report:
         watched = checks.deep or "bounds" not in checks.kinds or not program.gathers
         self.indices = None if watched else IndexWatch()
         self.findings: tuple[Finding, ...] = ()
-        self._static: list[Finding] = []
+        self._static: list[Finding] = list(ring_findings(program)) if "fifo" in checks.kinds else []
         self._windows: list[Window] = []
 
     def begin(self, tensors: Sequence[TensorArgument], numbers: Sequence[int]) -> LaunchWatch | None:

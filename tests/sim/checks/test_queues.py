@@ -309,6 +309,35 @@ def test_a_queue_used_wrongly_is_told(case, tmp_path, monkeypatch):
     assert all(finding.locations and finding.tasks and finding.suggestion for finding in found)
 
 
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [
+        ({"sizes": (4096, 8192)},
+         ("by 'multiply' with 8 slots of 4096 bytes and by 'finish' with 8 slots of 8192 bytes", "slot_size=8192")),
+        ({"masks": (1, 3)}, ("with 8 slots of 4096 bytes", "4 slots of 4096 bytes", "the same dir_mask and slot_num")),
+        ({"sizes": (2048, 2048)},
+         ("pushes 4096 bytes of 'acc' (32 x 32 fp32) into queue 0, whose slots hold 2048", "slot_size=4096")),
+        ({"sizes": (1024, 1024), "split": 1},
+         ("2048 bytes of 'acc' (16 x 32 fp32 for each lane)", "slot_size=2048")),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("checks", ["cheap", "all"])
+def test_what_both_sides_declare_of_a_queue_is_compared(checks, declared, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = dict(declared)
+    whole = pushes(1), trips(1, ADD, STORE, FREE)
+    halves = pushes(1, "split=1"), f"{LANE}{HALF}\n{HALF_STORE}\n{HALF_FREE}"
+    found = run(pair(tmp_path, *(halves if options.pop("split", 0) else whole), **options), arguments(), checks=checks)
+    assert [finding.kind for finding in found] == ["fifo"], [str(finding) for finding in found]
+    assert [piece for piece in (*says, "_initialize_pipe(") if piece not in str(found[0])] == [], str(found[0])
+
+
+def test_slots_for_the_part_of_a_lane_are_enough(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    halves = pushes(1, "split=1"), f"{LANE}{HALF}\n{HALF_STORE}\n{HALF_FREE}"
+    assert run(pair(tmp_path, *halves, sizes=(2048, 2048)), arguments()) == []
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_repaired_twin_is_silent(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

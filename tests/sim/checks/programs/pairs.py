@@ -17,13 +17,18 @@ _Y = "y: pl.{}[pl.Tensor[[320, 32], pl.FP32]]"
 _TYPE = "pl.Tensor[[320, 32], pl.FP32]"
 
 
-def pair(folder: Path, cube: str, vector: str, slots: int | None = None, both: bool = False) -> Any:
+def pair(
+    folder: Path, cube: str, vector: str, slots: int | None = None, both: bool = False,
+    sizes: tuple[int, int] = (4096, 4096), masks: tuple[int, int] | None = None,
+) -> Any:  # fmt: skip
     """A program whose cube function has the product of ``a`` and ``b`` in ``acc`` and whose vector function writes ``y``.
 
-    ``slots``: stated depth of the ring. ``both``: the ring has both directions.
+    ``slots``: stated depth of the ring. ``both``: the ring has both directions. ``sizes`` and ``masks``: what the cube
+    and the vector function declare.
     """
     depth = "" if slots is None else f" slot_num={slots},"
-    ring = f"dir_mask={3 if both else 1}, slot_size=4096,{depth}"
+    masks = masks or ((3, 3) if both else (1, 1))
+    rings = [f"dir_mask={mask}, slot_size={size},{depth}" for mask, size in zip(masks, sizes)]
     source = f"""import pypto.language as pl
 
 
@@ -32,7 +37,7 @@ class Pair:
     @pl.function(type=pl.FunctionType.AIC)
     def multiply(self, {_A}, {_B}, {_Y.format("InOut")}):
         peer = pl.import_peer_buffer(name="tiles", peer_func="finish")
-        pl.aic_initialize_pipe({ring} c2v_consumer_buf=peer)
+        pl.aic_initialize_pipe({rings[0]} c2v_consumer_buf=peer)
         ta = pl.move(pl.load(a, [0, 0], [32, 64], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Left)
         tb = pl.move(pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
         acc = pl.matmul(ta, tb)
@@ -41,7 +46,7 @@ class Pair:
     @pl.function(type=pl.FunctionType.AIV)
     def finish(self, {_A}, {_B}, {_Y.format("InOut")}) -> {_TYPE}:
         ring = pl.reserve_buffer(name="tiles", size=32768, base=0x8000)
-        pl.aiv_initialize_pipe({ring} c2v_consumer_buf=ring)
+        pl.aiv_initialize_pipe({rings[1]} c2v_consumer_buf=ring)
 {indent(dedent(vector).strip(), " " * 8)}
         return y
 
