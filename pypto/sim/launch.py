@@ -362,9 +362,10 @@ class Launch:
                 f"program.bind_external('{name}', function)\n"
                 f"in {self.orchestration.name}{where(self.orchestration, plan.index)}"
             )
+        ended = None if self.watch is None else self.watch.stand_in(self.frame.words, plan)
         call_stand_in(self.stand_ins[name], plan.request, self.frame.words)
-        if self.watch is not None:
-            self.watch.stand_in_ended(self.frame.words, plan)
+        if ended is not None:
+            ended()
 
     def _check_fits(self, plan: TaskPlan, blocks: int) -> None:
         """Blocks that start together must fit the chip (spec distributed 6.6)."""

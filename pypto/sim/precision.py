@@ -8,7 +8,7 @@ float64 form (comparisons, gathers, sorts, integers) take over what the program 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,7 @@ from pypto.sim.checks.facts import instruction_facts
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.places import location, operation, result_register
 from pypto.sim.checks.selection import Checks
-from pypto.sim.checks.stand_ins import written_runs
+from pypto.sim.checks.stand_ins import tensors_of, written_runs
 from pypto.sim.float64_copies import Array, Copies, Grid
 from pypto.sim.memory import memory_view
 
@@ -175,10 +175,16 @@ class _Comparison:
     def _ignore(self, *_: Any, **__: Any) -> None:
         """Nothing of this matters for values."""
 
-    def stand_in_ended(self, frame: Any, plan: Any) -> None:
-        """A Python function has written the outputs of a task: their values start again from what the program holds."""
-        for _, address, size in written_runs(frame, plan):
-            self.copies.forget(address, size)
+    def stand_in(self, frame: Any, plan: Any) -> Callable[[], None]:
+        """A Python function is about to write the outputs of a task: then their values start again from what the
+        program holds."""
+        tensors = tensors_of(frame, plan)
+
+        def ended() -> None:
+            for _, address, size in written_runs(tensors):
+                self.copies.forget(address, size)
+
+        return ended
 
     begin = task = access = passes = predicate = empty = end = together = scope_opened = scope_ended = _ignore
 

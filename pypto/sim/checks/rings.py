@@ -27,11 +27,11 @@ _KNOWN: Final[WeakKeyDictionary[LoadedProgram, tuple[Finding, ...]]] = WeakKeyDi
 
 
 class _Ring(NamedTuple):
-    """One way of a ring as one side declares it, at instruction ``index``."""
+    """One way of a ring as one side declares it, at instruction ``place``."""
 
     slot_size: int
     slots: int
-    index: int
+    place: int
 
 
 def ring_findings(program: LoadedProgram) -> tuple[Finding, ...]:
@@ -82,8 +82,8 @@ def _unlike(
     if of_cube.slot_size == of_vector.slot_size:
         repair = "give both sides the same dir_mask and slot_num (without it 8 slots one way, 4 each way of both)"
     places = (
-        location(cube, of_cube.index, f"'{cube.name}' declares"),
-        location(vector, of_vector.index, f"'{vector.name}' declares"),
+        location(cube, of_cube.place, f"'{cube.name}' declares"),
+        location(vector, of_vector.place, f"'{vector.name}' declares"),
     )
     yield Finding("fifo", message, f"queue {number}", (cube.name, vector.name), places, None, (), repair)
 
@@ -114,7 +114,7 @@ def _overrun(kernel: TileProgram, index: int, tile: Tile, extents: str, size: in
         f"'{kernel.name}' pushes {size} bytes of '{name}' ({extents}) into queue {number}, whose slots hold "
         f"{ring.slot_size}: they run over the next slot"
     )
-    places = (location(kernel, index, f"'{kernel.name}' pushes"), location(kernel, ring.index, "declares the queue"))
+    places = (location(kernel, index, f"'{kernel.name}' pushes"), location(kernel, ring.place, "declares the queue"))
     span, ranges = cells(kernel, tile.name, (0, tile.rows), (0, tile.cols))
     repair = f"declare the queue with slot_size={size} on both sides"
     return Finding("fifo", message, name, (kernel.name,), places, span, ranges, repair)

@@ -27,7 +27,7 @@ from pypto.sim.checks.retired import RetiredTensors
 from pypto.sim.checks.rules.table import handlers_of
 from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.shadow_memory import ShadowMemory
-from pypto.sim.checks.stand_ins import follow_stand_in
+from pypto.sim.checks.stand_ins import StandInTask
 from pypto.sim.dependencies import INPUT
 from pypto.sim.memory import memory_view
 from pypto.sim.recording import Words
@@ -243,10 +243,17 @@ class LaunchWatch:
         if self.orders:
             core.follow(self._last_access)
 
-    def stand_in_ended(self, frame: Words, plan: TaskPlan) -> None:
-        """A Python function has done the work of a task; ``frame`` holds the tensors that it was given."""
-        if self.asked & w.UNDEFINED:
-            follow_stand_in(self, frame, plan)
+    def stand_in(self, frame: Words, plan: TaskPlan) -> Callable[[], None]:
+        """A Python function is about to do the work of a task with the tensors in ``frame``; call what is returned
+        when it has."""
+        return StandInTask(self, frame, plan).end
+
+    def compare(self, records: Words, seat: Words) -> None:
+        """Accesses that no observer has logged, all of one ``seat``."""
+        self.log.flush()
+        if self._windows:
+            records = self.rank_accesses.without_signals(records, seat, self.allocations, self._windows)
+        self.table.take(records, seat)
 
     def _node(self, producers: Iterable[int], node: Node) -> int:
         if self.nodes.are_many:
