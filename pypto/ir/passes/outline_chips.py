@@ -15,6 +15,7 @@ from pypto.ir.enums import FunctionType, Level, ParamDirection, Role
 from pypto.ir.errors import CompileError, ParserTypeError
 from pypto.ir.liveness import live_behind
 from pypto.ir.passes.outline import Outliner, _result_type, _with_symbols
+from pypto.ir.passes.whole_writes import writes_whole
 from pypto.ir.walk import expressions_of, statements, targets
 
 HOST_NUMBER: Final = 3
@@ -91,6 +92,7 @@ class ChipOutliner(Outliner):
         assigned = {v.name: v.type for s in statements(body) for v in targets(s)}
         self._check_results(assigned, accesses, captured, after, scope)
         params, args = self._params(captured, accesses, scope)
+        params = [self._keeps_the_rest(param, body) for param in params]
         written = tuple(i for i, p in enumerate(params) if p.direction != ParamDirection.In)
         name = self._name(hint, label)
         self.created[name] = self._program(name, params, body, written, scope)
@@ -98,6 +100,13 @@ class ChipOutliner(Outliner):
         call = ir.FunctionCall(name, tuple(args), kind, "call", {"returns": written}, scope.span)
         results = [self._defined_var(args[i]) for i in written]
         return [*made, *self._bound(call, results, scope), *self._aliases(assigned, accesses, captured, after, scope)]
+
+    def _keeps_the_rest(self, param: ir.Param, body: list[ir.Stmt]) -> ir.Param:
+        """A tensor of which the scope writes a part, or perhaps nothing, keeps the rest: it goes to the chip first."""
+        if param.direction != ParamDirection.Out or not isinstance(param.type, ir.TensorType):
+            return param
+        whole = writes_whole(param.name, param.type, body, self.functions)
+        return param if whole else replace(param, direction=ParamDirection.InOut)
 
     def _program(
         self, name: str, params: list[ir.Param], body: list[ir.Stmt], written: tuple[int, ...], scope: ir.Scope

@@ -183,7 +183,7 @@ class _Survey:
 
     def _access(self, call: ir.Call, form: _Form) -> None:
         offset = call.arguments[form.offset]
-        extents = _extents(call, form)
+        extents = window_extents(call, form)
         if extents is None or len(extents) != len(self._type.shape) or len(offset) != len(extents):
             self._fails = True
             return
@@ -201,7 +201,7 @@ class _Survey:
         self._boxes.append(box)
 
 
-def _extents(call: ir.Call, form: _Form) -> tuple[ir.Dim, ...] | None:
+def window_extents(call: ir.Call, form: _Form) -> tuple[ir.Dim, ...] | None:
     """Extents of the window of an access; ``None`` when it may reach outside (clamped or partially valid)."""
     arguments = call.arguments
     if arguments.get("clamp") or arguments.get("valid_shape") is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -247,3 +249,50 @@ def test_what_a_chip_scope_cannot_be(name, tmp_path):
     x = torch.zeros(2, ROWS, COLS)
     with pytest.raises(kind, match=text):
         names["host"].compile(x, x.clone(), config=config(2))
+
+
+@pl.jit.host
+def one_part(x: Rows, y: pl.InOut[Rows]):
+    with pl.at(level=pl.Level.CHIP):  # noqa: SIM117
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y = pl.store(pl.load(x, [1, 0, 0], [1, ROWS, COLS]), [1, 0, 0], y)
+
+
+@pl.jit.host
+def perhaps(x: Rows, y: pl.InOut[Rows]):
+    for card in pl.range(2):
+        row, out = x[card], y[card]
+        with pl.at(level=pl.Level.CHIP):  # noqa: SIM117
+            with pl.at(level=pl.Level.CORE_GROUP):
+                if card > 0:
+                    out = pl.store(pl.load(row, [0, 0], [ROWS, COLS]), [0, 0], out)
+
+
+@pl.jit.host
+def two_halves(x: Rows, y: pl.InOut[Rows]):
+    row, out = x[1], y[1]
+    with pl.at(level=pl.Level.CHIP):  # noqa: SIM117
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out = pl.store(pl.load(row, [0, 0], [8, COLS]), [0, 0], out)
+            for half in pl.range(1, 2):
+                out = pl.store(pl.load(row, [half * 8, 0], [8, COLS]), [half * 8, 0], out)
+
+
+@pytest.mark.parametrize(
+    ("host", "direction"), [(one_part, "inout"), (perhaps, "inout"), (two_halves, "out")], ids=lambda v: str(v)[:12]
+)
+@pytest.mark.parametrize("checks", ["none", "all"])
+def test_what_a_chip_scope_does_not_write_stays(host, direction, checks):
+    x, y = torch.randn(2, ROWS, COLS), torch.randn(2, ROWS, COLS)
+    before = y[0].clone()
+    asked = replace(config(2, "a2a3"), checks=checks)
+    compiled = host.compile(x, y, config=asked)
+    compiled(x, y, config=asked)
+    assert torch.equal(y[0], before) and torch.equal(y[1], x[1])
+    text = next(compiled.output_dir.glob("next_levels/*/orchestration/*.orch")).read_text("utf-8")
+    assert [
+        line.split()[-1] for line in text.splitlines() if line.strip().startswith("param") and "tensor" in line
+    ] == [
+        "in",
+        direction,
+    ]
