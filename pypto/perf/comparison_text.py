@@ -32,7 +32,11 @@ def sentence(change: Change) -> str:
     shift = change.shift
     if shift is None:
         return f"{change.label}: only in the {change.only}"
-    head = f"{change.label}: {shift.baseline:.1f}us -> {shift.candidate:.1f}us  {percent(shift)} ({shift.shift:+.1f}us"
+    digits = _digits(shift.shift)
+    head = (
+        f"{change.label}: {shift.baseline:.{digits}f}us -> {shift.candidate:.{digits}f}us  "
+        f"{percent(shift)} ({shift.shift:+.{digits}f}us"
+    )
     if shift.exact:
         return f"{head}, exact): {shift.verdict}"
     interval = f"{shift.confidence:.0%} interval {shift.low:+.1f}..{shift.high:+.1f}us"
@@ -42,7 +46,13 @@ def sentence(change: Change) -> str:
 
 def percent(shift: Shift) -> str:
     """Relative shift with its sign."""
-    return f"{100 * shift.relative:+.1f}%"
+    change = 100 * shift.relative
+    return f"{change:+.{_digits(change)}f}%"
+
+
+def _digits(change: float) -> int:
+    """Decimals that show a change which is not zero: one, or down to the nanosecond."""
+    return 1 if change == 0 or abs(change) >= 0.05 else 3
 
 
 def moved_tree(comparison: Comparison, group: str) -> str:

@@ -42,8 +42,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(argv)
-    if options.checks not in ("none", "cheap", "all"):
-        Checks.of(frozenset(options.checks.split(",")))
+    _refuse_early(parser, options)
     with forced(options.checks, "collect"):
         findings, code = _run(options.script, options.arguments)
     if options.json:
@@ -54,13 +53,26 @@ def main(argv: list[str] | None = None) -> int:
     return 1 if findings else code
 
 
+def _refuse_early(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Exit 2 with one line for what would fail only after the script has run."""
+    if options.checks not in ("none", "cheap", "all"):
+        try:
+            Checks.of(frozenset(options.checks.split(",")))
+        except ValueError as error:
+            parser.error(str(error))
+    if not Path(options.script).exists():
+        parser.error(f"no such script: {options.script}")
+    if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
+        parser.error(f"--json: no such directory: {Path(options.json).absolute().parent}")
+
+
 def _show(findings: list[Finding]) -> None:
     from rich.console import Console
 
     console = Console(stderr=True)
     if findings:
         console.print(table(findings))
-    console.print(f"{len(findings)} findings")
+    console.print(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ until none moves; the odd rows are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -43,8 +45,9 @@ def derive(start: Mapping[str, int] = START) -> dict[str, int]:
             return best
 
 
-def main(report: Callable[[str], None] = print) -> None:
+def main(report: Callable[[str], None] = print, argv: Sequence[str] = ()) -> None:
     """Print the derived figures, their neighbours, and the precision of either half."""
+    argparse.ArgumentParser("python -m pypto.validation.derivation", description=main.__doc__).parse_args(argv)
     best = derive()
     for name, cycles in best.items():
         beside = (f"{at}: {fitted_precision({**best, name: at}):.4f}" for at in range(max(cycles - 1, 0), cycles + 2))
@@ -55,4 +58,4 @@ def main(report: Callable[[str], None] = print) -> None:
 __all__ = ["START", "derive", "fitted_precision", "main"]
 
 if __name__ == "__main__":
-    main()
+    main(argv=sys.argv[1:])

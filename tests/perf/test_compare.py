@@ -214,3 +214,9 @@ def test_exit_codes_of_compare(logs: tuple[Path, Path], tmp_path: Path, capsys: 
     with pytest.raises(SystemExit) as caught:
         main(["compare", base, cand, "--fail-over", "much"])
     assert caught.value.code == 2
+
+
+def test_a_difference_of_nanoseconds_is_shown_where_it_decides() -> None:
+    said = str(compare(stats_of([21.788] * 3), stats_of([21.79] * 3)))
+    assert said.startswith("device per round: 21.788us -> 21.790us  +0.009% (+0.002us, exact): slower\n")
+    assert "(+0.0us, exact): same" in str(compare(stats_of([21.788] * 3), stats_of([21.788] * 3)))

@@ -6,12 +6,13 @@ names), the operation table, the kernel table and the tests. Nothing on the page
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -239,8 +240,9 @@ def generate(root: Path, keep: Mapping[str, str] | None = None) -> str:
     return page(rows)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Rewrite ``docs/coverage.md`` of the checkout this package is imported from."""
+    argparse.ArgumentParser("python -m pypto.ir.operations.coverage", description=main.__doc__).parse_args(argv)
     root = Path(__file__).resolve().parents[3]
     target = root / "docs" / "coverage.md"
     target.write_text(generate(root), encoding="utf-8")
