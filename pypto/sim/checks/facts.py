@@ -22,8 +22,8 @@ _RULES: Final = {
     "elementwise.binary_scalar": w.ELEMENTWISE,
     "elementwise.ternary_scalar": w.ELEMENTWISE,
     "elementwise.leaky_scalar": w.ELEMENTWISE,
-    "elementwise.bitwise": w.ELEMENTWISE,
-    "elementwise.bitwise_scalar": w.ELEMENTWISE,
+    "elementwise.bitwise": w.BITWISE,
+    "elementwise.bitwise_scalar": w.BITWISE,
     "unary.unary": w.ELEMENTWISE,
     "cast.convert": w.ELEMENTWISE,
     "compare.compare": w.COMPARE,
@@ -105,7 +105,7 @@ _PADDED_IN: Final = {
     )
 }  # fmt: skip
 """Reductions, and how elements that only fill a tile up may count in them."""
-_KEEPS_PLACES: Final = frozenset((w.ELEMENTWISE, w.ROW_COMBINE, w.COL_COMBINE, w.SELECT, w.FILL_PAD))
+_KEEPS_PLACES: Final = frozenset((w.ELEMENTWISE, w.BITWISE, w.ROW_COMBINE, w.COL_COMBINE, w.SELECT, w.FILL_PAD))
 """Rules by which what fills a source up comes to fill up the result, changed perhaps."""
 _PREDICATED: Final = ("compare.select", "compare.select_scalar")
 
@@ -225,6 +225,7 @@ def _flags(row: Row, rule: int, instruction: Instruction) -> int:
     flags = 0 if rule in _COPIES else w.COMPUTES
     if instruction.mnemonic == "texp":
         flags |= w.EXPONENTIAL
+    flags |= {"tand": w.TAKES_AND, "tor": w.TAKES_OR}.get(instruction.mnemonic.removesuffix("s"), 0)
     if instruction.mnemonic in _STAYS_IN_RANGE:
         flags |= w.STAYS_IN_RANGE
     if rule in _CONSTANTS or instruction.mnemonic in _TAKES_A_CONSTANT:

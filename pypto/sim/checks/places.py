@@ -176,14 +176,29 @@ def ranges_text(memory: Memory, ranges: tuple[tuple[int, int], ...]) -> str:
     return "[" + ", ".join(f"{low}..{high}" for low, high in ranges) + "]"
 
 
-def noted_runs(words: Words) -> Words:
-    """Byte ranges of the allocation that an origin or event is about, ``int64[n, 2]``: its box, row by row."""
-    pitch, low, high = (int(words[at]) for at in (w.OR_PITCH, w.OR_LOW, w.OR_HIGH))
-    rows = np.arange(int(words[w.OR_ROW]), int(words[w.OR_ROWS]), dtype=np.int64) * pitch
-    if not len(rows) or int(words[w.OR_COLS]) > pitch:
+def pitches(shape: Sequence[int], bits: int) -> list[int]:
+    """Words GM_PITCHES (words.py) of a tensor: of more axes than they hold the first are left out."""
+    found, pitch = [], bits
+    for axis in range(len(shape) - 1, 0, -1):
+        pitch *= shape[axis]
+        if shape[axis - 1] > 1 and pitch >= 8:
+            found.append(pitch // 8)
+    found = found[: w.GM_AXES][::-1]
+    return found + [0] * (w.GM_AXES - len(found))
+
+
+def noted_runs(words: Words, allocation: Words) -> Words:
+    """Byte ranges of the ``allocation`` that an origin or event is about, ``int64[n, 2]``: its box, run by run."""
+    firsts, low, high = np.zeros(1, np.int64), int(words[w.OR_LOW]), int(words[w.OR_HIGH])
+    if not words[w.OR_COLS]:
         return np.array([[low, high]], np.int64)
-    runs = np.stack((rows + int(words[w.OR_COL]), rows + int(words[w.OR_COLS])), 1)
-    return np.clip(runs, low, high)
+    for axis, pitch in enumerate(allocation[w.GM_PITCHES :].tolist()):
+        if pitch:
+            first, end = words[w.OR_BOX + 2 * axis : w.OR_BOX + 2 * axis + 2].tolist()
+            firsts = np.add.outer(firsts, np.arange(first, end, dtype=np.int64) * pitch).ravel()
+    runs = np.stack((firsts + int(words[w.OR_COL]), firsts + int(words[w.OR_COLS])), 1)
+    runs = np.clip(runs, low, high)
+    return runs[runs[:, 0] < runs[:, 1]]
 
 
 def byte_runs(mask: np.ndarray) -> Words:

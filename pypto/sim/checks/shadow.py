@@ -231,7 +231,7 @@ def new_origin(launch, kind, program, instruction, operand, row, col, rows, cols
             and known[w.OR_INSTRUCTION] == instruction
             and known[w.OR_KIND] == kind
             and known[w.OR_OPERAND] == operand
-            and known[w.OR_BITS] == 0
+            and known[w.OR_CODES] == 0
         ):
             return w.FIRST_ORIGIN + k
     if count >= w.ORIGIN_CAPACITY:
@@ -245,21 +245,27 @@ def new_origin(launch, kind, program, instruction, operand, row, col, rows, cols
 
 
 @kernel_code
-def origin_of_bits(launch, code, bits):
-    """Code for a byte of a packed predicate whose elements ``bits`` have ``code``, the others being defined."""
+def byte_of_codes(launch, codes):
+    """Code for a byte of a packed predicate whose elements have ``codes``, a byte each from the lowest on."""
+    whole, alike = codes & 0xFF, True
+    for bit in range(1, 8):
+        code = codes >> 8 * bit & 0xFF
+        alike = alike and code == codes & 0xFF
+        whole = stronger(launch, whole, code)
+    if alike:
+        return whole
     count = launch[w.ORIGIN_COUNT]
     for k in range(count):
-        known = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * k)
-        if known[w.OR_WHOLE] == code and known[w.OR_BITS] == bits:
+        if as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * k)[w.OR_CODES] == codes:
             return w.FIRST_ORIGIN + k
     if count >= w.ORIGIN_CAPACITY:
-        return code
+        return whole
     launch[w.ORIGIN_COUNT] = count + 1
-    whole = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (code - w.FIRST_ORIGIN))
+    of = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (whole - w.FIRST_ORIGIN))
     origin = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * count)
     for word in range(w.ORIGIN_WORDS):
-        origin[word] = whole[word]
-    origin[w.OR_BITS], origin[w.OR_WHOLE] = bits, code
+        origin[word] = of[word]
+    origin[w.OR_CODES], origin[w.OR_WHOLE] = codes, whole
     return w.FIRST_ORIGIN + count
 
 
@@ -268,10 +274,8 @@ def code_of_bit(launch, code, bit):
     """Code of one element of a byte of a packed predicate that has ``code``."""
     if code < w.FIRST_ORIGIN:
         return code
-    origin = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (code - w.FIRST_ORIGIN))
-    if origin[w.OR_BITS] == 0:
-        return code
-    return origin[w.OR_WHOLE] if origin[w.OR_BITS] >> bit & 1 != 0 else 0
+    codes = as_pointer(launch[w.ORIGINS] + 8 * w.ORIGIN_WORDS * (code - w.FIRST_ORIGIN))[w.OR_CODES]
+    return code if codes == 0 else codes >> 8 * bit & 0xFF
 
 
 @kernel_code

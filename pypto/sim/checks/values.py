@@ -97,11 +97,15 @@ def value_findings(watch: LaunchWatch) -> Iterator[Finding]:
 
 def _host_tensor(watch: LaunchWatch, number: int, memory: Memory, shadow: np.ndarray) -> Iterator[Finding]:
     """Findings about one tensor that the host reads back; ``shadow`` are its codes."""
-    for number_of, origin in enumerate(watch.origins[: int(watch.words[w.ORIGIN_COUNT])]):
-        if int(origin[w.OR_BITS]):  # a packed predicate is read back: named after the elements it is made of
-            shadow = np.where(shadow == w.FIRST_ORIGIN + number_of, int(origin[w.OR_WHOLE]), shadow)
-    for code in np.unique(shadow):
-        runs = byte_runs(shadow == code)
+    told = {int(code): shadow == code for code in np.unique(shadow)}
+    for code in [code for code in told if code >= w.FIRST_ORIGIN]:
+        codes = int(watch.origins[code - w.FIRST_ORIGIN][w.OR_CODES])
+        if codes:  # a packed predicate is read back: named after the elements it is made of
+            mask = told.pop(code)
+            for element in sorted({codes >> 8 * bit & 0xFF for bit in range(8)} - {0}):
+                told[element] = told.get(element, False) | mask
+    for code, mask in sorted(told.items()):
+        runs = byte_runs(mask)
         if code == w.UNWRITTEN:
             if watch.checks.whole_outputs or (shadow == w.UNWRITTEN).all():
                 yield _unwritten(watch, number, memory, runs)
@@ -220,7 +224,8 @@ def _read_unwritten(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
     memories = watch.memories[int(origin[w.OR_ALLOCATION])]
     of = memory_at(memories, int(origin[w.OR_LOW]))
     shift = first_byte(of, memories)
-    runs = _still_unwritten(watch, origin, noted_runs(origin)) - shift
+    noted = noted_runs(origin, watch.allocations[int(origin[w.OR_ALLOCATION])])
+    runs = _still_unwritten(watch, origin, noted) - shift
     low, span = int(runs[0, 0]), (int(runs[0, 0]), int(runs[-1, 1]))
     ranges = index_ranges(of, runs)
     if of.direction == "window":
@@ -386,7 +391,7 @@ def _added(watch: LaunchWatch, event: Words) -> Finding:
     _, _, task, place = _site(watch, event)
     memories = watch.memories[int(event[w.OR_ALLOCATION])]
     memory = memory_at(memories, int(event[w.OR_LOW]))
-    runs = noted_runs(event) - first_byte(memory, memories)
+    runs = noted_runs(event, watch.allocations[int(event[w.OR_ALLOCATION])]) - first_byte(memory, memories)
     span, ranges = (int(runs[0, 0]), int(runs[-1, 1])), index_ranges(memory, runs)
     message = (
         f"an atomic add in '{task}' meets {ranges_text(memory, ranges)} of '{memory.name}', which nobody has cleared"

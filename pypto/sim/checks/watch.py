@@ -21,6 +21,7 @@ from pypto.sim.checks.facts import Facts, instruction_facts
 from pypto.sim.checks.nodes import Node, Nodes
 from pypto.sim.checks.observer import observer
 from pypto.sim.checks.order import Write, seat_of
+from pypto.sim.checks.places import pitches
 from pypto.sim.checks.queue_shadows import QueueShadows
 from pypto.sim.checks.rank_accesses import RankAccesses
 from pypto.sim.checks.retired import RetiredTensors
@@ -140,6 +141,7 @@ class LaunchWatch:
                     shadow.fill(memory.address - first, memory.address - first + memory.size, w.DEFINED)
         self.allocations[number] = (
             first, last - first, int(tracked), int(shadow is not None), *((0, 0) if shadow is None else shadow.map), 0,
+            *pitches(memories[0].shape, memories[0].bits),
         )  # fmt: skip
         if shared is not None and self.asked & w.UNDEFINED:
             self.allocations[number, w.GM_FOLLOWED], self.allocations[number, w.GM_STRIDE] = 1, shared.stride

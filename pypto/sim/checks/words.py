@@ -77,7 +77,9 @@ GM_TRACKED: Final = 2  # 1: a task may write it, its accesses are compared
 GM_FOLLOWED: Final = 3  # 1: its bytes have codes, in the map (shadow.py) at GM_MAP
 GM_MAP: Final = 4
 GM_STRIDE: Final = 6  # of a window: bytes from rank to rank; 0: no window
-ALLOCATION_WORDS: Final = 7
+GM_PITCHES: Final = 7  # bytes from index to index of the axes but the last one, from the first of them on; 0: no axis
+GM_AXES: Final = 5
+ALLOCATION_WORDS: Final = GM_PITCHES + GM_AXES
 
 # codes of the shadow: one byte per byte of memory
 DEFINED: Final = 0
@@ -108,14 +110,14 @@ MIXED: Final = 255  # flag of a block whose bytes have several codes
     OR_LIMIT,
     OR_THROUGH,
 ) = range(16)
-ORIGIN_WORDS: Final = 16
-OR_PITCH: Final = OR_LIMIT
-"""Bytes from row to row of the tensor in memory that an origin or event is about; OR_ROW, OR_COL, OR_ROWS and OR_COLS
-are then the box of its bytes: first row, first byte of a row, and the ends of both."""
-OR_BITS: Final = OR_VALUE
-"""Of an origin that is about a byte of a packed predicate: the elements of the byte that are undefined; 0: all."""
+OR_BOX: Final = 16
+"""Of an origin or event about bytes in memory: first index and end along every axis of GM_PITCHES. OR_COL and OR_COLS
+are then the first byte and the end within what the last of these axes counts."""
+ORIGIN_WORDS: Final = OR_BOX + 2 * GM_AXES
+OR_CODES: Final = OR_VALUE
+"""Of an origin that is about a byte of a packed predicate: the codes of its eight elements; 0: all are alike."""
 OR_WHOLE: Final = OR_THROUGH
-"""Of such an origin: the code that the undefined elements had."""
+"""Of such an origin: the strongest of these codes."""
 EVENT_CAPACITY: Final = 256
 # kinds of origin
 FROM_UNWRITTEN: Final = 1
@@ -174,6 +176,8 @@ STORES: Final = 4
 ADDS: Final = 8  # atomic
 STAYS_IN_RANGE: Final = 16  # makes no infinity or NaN from finite values
 MAY_USE_FREED: Final = 64  # the program frees slots of queues, and the instruction takes a tile
+TAKES_AND: Final = 128  # a bit of the result is 0 where one source has a 0, whatever the other is
+TAKES_OR: Final = 256  # a bit of the result is 1 where one source has a 1
 EXPONENTIAL: Final = 32  # of a value beyond the range it is infinite in every format
 
 # rules: which elements of the sources an element of the destination depends on
@@ -215,5 +219,6 @@ EXPONENTIAL: Final = 32  # of a value beyond the range it is infinite in every f
     SCATTER_AXIS,  # FACT_EXTRA: position of the axis
     SCATTER_ROWS,
     SCATTER_COLUMNS,  # tscatter_mask, FACT_EXTRA: position of the pattern
+    BITWISE,  # FACT_EXTRA: position of the scalar
     SELECT,  # FACT_EXTRA: position of the mask
-) = range(38)
+) = range(39)

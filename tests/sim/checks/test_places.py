@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 import pypto.language as pl
 from pypto.runtime import RunConfig
 from pypto.sim.checks import words as w
-from pypto.sim.checks.places import noted_runs
+from pypto.sim.checks.places import noted_runs, pitches
 
 ROWS, COLS = 16, 64
 HEIGHT, WIDTH = 8, 16
@@ -112,8 +113,53 @@ def test_what_overflows(compiled, large, row, col):
 
 def test_a_box_without_rows_is_a_range_of_bytes():
     words = torch.zeros(w.ORIGIN_WORDS, dtype=torch.int64).numpy()
-    words[w.OR_PITCH], words[w.OR_LOW], words[w.OR_HIGH] = 64, 8, 12
-    assert noted_runs(words).tolist() == [[8, 12]]
+    words[w.OR_LOW], words[w.OR_HIGH] = 8, 12
+    assert noted_runs(words, np.zeros(w.ALLOCATION_WORDS, np.int64)).tolist() == [[8, 12]]
+
+
+@given(
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=6),
+    data=st.data(),
+)
+def test_a_noted_box_holds_its_indices_and_no_others(shape, data):
+    box = [sorted(data.draw(st.lists(st.integers(0, n), min_size=2, max_size=2, unique=True))) for n in shape]
+    words, allocation = np.zeros(w.ORIGIN_WORDS, np.int64), np.zeros(w.ALLOCATION_WORDS, np.int64)
+    allocation[w.GM_PITCHES :] = pitches(shape, 32)
+    indices = np.arange(np.prod(shape)).reshape(shape)[tuple(slice(*side) for side in box)].ravel()
+    words[w.OR_LOW], words[w.OR_HIGH] = 4 * indices.min(), 4 * indices.max() + 4
+    rest = 4 * indices
+    for axis, pitch in enumerate(allocation[w.GM_PITCHES :].tolist()):
+        if pitch:
+            at, rest = np.divmod(rest, pitch)
+            words[w.OR_BOX + 2 * axis : w.OR_BOX + 2 * axis + 2] = at.min(), at.max() + 1
+    words[w.OR_COL], words[w.OR_COLS] = rest.min(), rest.max() + 4
+    found = [byte // 4 for low, high in noted_runs(words, allocation).tolist() for byte in range(low, high, 4)]
+    assert sorted(found) == indices.tolist()
+
+
+@pl.jit
+def planes(x: pl.Tensor[[4, 8, 64], pl.FP32], y: pl.Out[pl.Tensor[[4, 8, 64], pl.FP32]]):
+    middle = pl.create_tensor([4, 8, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="fill"):
+        for plane in pl.range(4):
+            for row in pl.range(8):
+                if plane == 0 or plane == 3 or row < 2 or row >= 5:
+                    pl.store(pl.load(x, [plane, row, 0], [1, 1, 64]), [plane, row, 0], middle)
+                else:
+                    pl.store(pl.load(x, [plane, row, 0], [1, 1, 16]), [plane, row, 0], middle)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="use"):
+        for plane in pl.range(4):
+            pl.store(pl.load(middle, [plane, 0, 0], [1, 8, 64]), [plane, 0, 0], y)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="late"):
+        for plane in pl.range(4):
+            pl.store(pl.load(x, [plane, 0, 0], [1, 8, 64]), [plane, 0, 0], middle)
+    return y
+
+
+def test_unwritten_elements_of_three_axes_are_a_box_of_three(findings):
+    """Even when something has written them since."""
+    found = findings(planes, torch.zeros(4, 8, 64), torch.zeros(4, 8, 64), checks={"uninit"})
+    assert [(f.tensor, f.index_ranges) for f in found] == [("middle", ((1, 3), (2, 5), (16, 64)))]
 
 
 @pl.jit

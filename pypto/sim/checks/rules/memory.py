@@ -42,28 +42,29 @@ def taken_code(state, operand, code, allocation, address, size, tensor):
     at = address - load_word(allocation + 8 * w.GM_BASE)
     if is_window(allocation):
         at = at % load_word(allocation + 8 * w.GM_STRIDE)  # the same place in the window of another rank
-    note_bytes(origin, tensor, at, size)
+    note_bytes(origin, allocation, tensor, at, size)
     return result
 
 
 @kernel_code
-def note_bytes(origin, tensor, at, size):
+def note_bytes(origin, allocation, tensor, at, size):
     """Widen what ``origin`` (or an event) says about memory by ``size`` bytes from ``at`` on of the allocation."""
-    number = load_word(tensor + 8 * layout.TENSOR_ALLOCATION)
-    last = load_word(tensor + 8 * layout.TENSOR_RANK) - 1
-    if origin[w.OR_HIGH] == 0:
-        pitch = load_word(tensor + 8 * (layout.TENSOR_STRIDES + last))
-        if last > 0:
-            pitch = max(pitch, load_word(tensor + 8 * (layout.TENSOR_STRIDES + last - 1)))
-        origin[w.OR_PITCH] = max(pitch * size, 1) if last > 0 else 1 << 62
+    number, first = load_word(tensor + 8 * layout.TENSOR_ALLOCATION), origin[w.OR_HIGH] == 0
+    if first:
         origin[w.OR_ALLOCATION], origin[w.OR_LOW] = number, at
-        origin[w.OR_ROW], origin[w.OR_COL] = at // origin[w.OR_PITCH], at % origin[w.OR_PITCH]
     if origin[w.OR_ALLOCATION] != number:
         return  # another tensor in the same parameter: the first one is shown
-    row, col = at // origin[w.OR_PITCH], at % origin[w.OR_PITCH]
+    rest = at
+    for axis in range(w.GM_AXES):
+        pitch, box = load_word(allocation + 8 * (w.GM_PITCHES + axis)), w.OR_BOX + 2 * axis
+        if pitch != 0:
+            index = rest // pitch
+            rest -= index * pitch
+            origin[box] = index if first else min(origin[box], index)
+            origin[box + 1] = max(origin[box + 1], index + 1)
     origin[w.OR_LOW], origin[w.OR_HIGH] = min(origin[w.OR_LOW], at), max(origin[w.OR_HIGH], at + size)
-    origin[w.OR_ROW], origin[w.OR_ROWS] = min(origin[w.OR_ROW], row), max(origin[w.OR_ROWS], row + 1)
-    origin[w.OR_COL], origin[w.OR_COLS] = min(origin[w.OR_COL], col), max(origin[w.OR_COLS], col + size)
+    origin[w.OR_COL] = rest if first else min(origin[w.OR_COL], rest)
+    origin[w.OR_COLS] = max(origin[w.OR_COLS], rest + size)
 
 
 @kernel_code

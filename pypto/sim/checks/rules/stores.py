@@ -76,7 +76,7 @@ def _added(state, fact, low, size, tensor):
         launch, w.ADDED, state[w.PROGRAM], state[w.INSTRUCTION], fact[w.FACT_TENSOR], state[w.NODE], state[w.SEAT]
     )
     if address != 0:
-        note_bytes(as_pointer(address), tensor, low, size)
+        note_bytes(as_pointer(address), allocation_address(state, tensor), tensor, low, size)
         return
     for k in range(launch[w.EVENT_COUNT]):
         event = as_pointer(launch[w.EVENTS] + 8 * w.ORIGIN_WORDS * k)
@@ -86,7 +86,7 @@ def _added(state, fact, low, size, tensor):
             and event[w.OR_PROGRAM] == state[w.PROGRAM]
         ):
             if event[w.OR_NODE] == state[w.NODE]:
-                note_bytes(event, tensor, low, size)
+                note_bytes(event, allocation_address(state, tensor), tensor, low, size)
 
 
 @kernel_code

@@ -32,6 +32,7 @@ _MODULES: Final[dict[int, str]] = {
     w.CONCAT: "moves.follow_concat",
     w.WHOLE: "elements.follow_whole",
     w.COMPARE: "predicates.follow_compare",
+    w.BITWISE: "predicates.follow_bitwise",
     w.GATHER: "indexed.follow_gather",
     w.GATHER_AXIS: "indexed.follow_gather_axis",
     w.GATHER_BLOCKS: "indexed.follow_gather_blocks",
