@@ -25,6 +25,7 @@ from pypto.sim.checks.selection import Checks
 from pypto.sim.checks.stand_ins import tensors_of, written_runs
 from pypto.sim.float64_copies import Array, Copies, Grid
 from pypto.sim.memory import memory_view
+from pypto.sim.reference import Operand
 
 if TYPE_CHECKING:
     from pypto.sim.frames import Frame
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
 _FLOATS: Final = (FP32, FP16, BF16)
 _WIDE: Final = 8  # columns from which on a row has a typical magnitude of its own
 _DEFAULT_BOUND: Final = {FP32: 1e-4, FP16: 1e-2, BF16: 5e-2}
+_SPACING: Final = {FP32: 2.0**-24, FP16: 2.0**-11, BF16: 2.0**-8}
+_ROUNDINGS: Final = 16  # on the way to a result, each as large as one of its inputs
 
 
 @dataclass(frozen=True)
 class Deviation:
     """The worst element of one result: ``error`` is relative to the larger of its magnitude and the mean of its row.
 
-    Of a result with few columns (sums and maxima of rows) it is the mean of the tile.
+    Of a result with few columns (sums and maxima of rows) it is the mean of the tile. Where inputs a few roundings
+    away have results that are further away (reference.py), it is relative to that distance by the bound, so that the
+    noise of a row that is zero by rights is no error.
 
     ``tile`` is what the source calls the result (or the operation, for a value without a name), ``block`` the block
     that computed it, ``None`` for a task of one block.
@@ -134,7 +139,7 @@ class _Watched:
     def begin(self, tensors: Sequence[Any], numbers: Sequence[int]) -> _Comparison:
         """A launch begins with these tensor arguments."""
         for tensor in tensors:
-            self.comparison.copies.add(tensor.address, tensor.nbytes)
+            self.comparison.add(tensor.address, tensor.nbytes)
         return self.comparison
 
     def orchestrated(self, launch: Any) -> None:
@@ -148,10 +153,11 @@ class _Comparison:
 
     def __init__(self, bound: float | None):
         self.bound = bound
-        self.copies = Copies()
+        self.copies, self._doubts = Copies(), Copies()
         self.first: Deviation | None = None
         self.worst: Deviation | None = None
         self.compared = self.taken = 0
+        self._spacing, self._noise = 0.0, 0.0
         self._loosest = 0.0  # an FP32 result of values that were BF16 once is no better than those
         self._facts: dict[int, tuple[TileProgram, Any]] = {}
         self._error: BaseException | None = None
@@ -170,7 +176,17 @@ class _Comparison:
 
     def allocated(self, number: int, name: str, shape: Any, dtype: Any, address: int, size: int, **_: Any) -> None:
         """The orchestration has made a tensor."""
+        self.add(address, size)
+
+    def add(self, address: int, size: int) -> None:
+        """Memory that is going to be followed."""
         self.copies.add(address, size)
+        self._doubts.add(address, size)
+
+    def _forget(self, address: int, size: int) -> None:
+        """Something that is not followed has written there."""
+        self.copies.forget(address, size)
+        self._doubts.forget(address, size)
 
     def _ignore(self, *_: Any, **__: Any) -> None:
         """Nothing of this matters for values."""
@@ -182,7 +198,7 @@ class _Comparison:
 
         def ended() -> None:
             for _, address, size in written_runs(tensors):
-                self.copies.forget(address, size)
+                self._forget(address, size)
 
         return ended
 
@@ -193,7 +209,7 @@ class _Comparison:
         self._facts[frame.address] = frame.program, instruction_facts(frame.program).words
         frame.words[op.OBSERVER], frame.words[op.SELF] = self._address or 0, frame.address
         for space, size in frame.program.space_bytes:
-            self.copies.add(int(frame.memory.bases[space]), size)
+            self.add(int(frame.memory.bases[space]), size)
 
     # one instruction
 
@@ -216,21 +232,21 @@ class _Comparison:
     def _forget_element(self, address: int, frame: Any, code: Any, pc: int) -> None:
         """Scalar stores and tiles from other cores: they start again from what the program holds."""
         if code[pc] == op.STORE_TENSOR:
-            self.copies.forget(int(frame[op.ARGUMENTS]), int(frame[op.ARGUMENTS + 2]))
+            self._forget(int(frame[op.ARGUMENTS]), int(frame[op.ARGUMENTS + 2]))
         elif code[pc] == op.STORE_TILE:
             tile = _tile(address + 8 * int(code[pc + 2]))
             row, col = int(frame[code[pc + 4]]), int(frame[code[pc + 5]])
             size = tile.dtype.get_byte()
-            self.copies.forget(tile.address + row * tile.pitch + col * size, size)
+            self._forget(tile.address + row * tile.pitch + col * size, size)
         elif code[pc] == op.POP:
             tile = _tile(address + 8 * int(code[pc + 3]))
             held = _values(tile)
             if held is not None:
-                self._keep(tile, held)
+                self._keep(tile, _as_held(held))
 
     def _forget_tile(self, tile: _Tile) -> None:
         if tile.rows > 0:
-            self.copies.forget(tile.address, tile.rows * tile.pitch)
+            self._forget(tile.address, tile.rows * tile.pitch)
 
     def _follow(self, program: TileProgram, frame: Any, fact: Any, index: int) -> None:
         name = program.statements[index].mnemonic  # type: ignore[union-attr]
@@ -242,7 +258,7 @@ class _Comparison:
             return
         target = _tile(args[fact[w.FACT_TARGET]])
         sources = [_tile(args[position]) for position in fact[w.FACT_SOURCE :][: fact[w.FACT_SOURCES]]]
-        self._loosest = max(self._loosest, *(_DEFAULT_BOUND.get(tile.dtype, 0.0) for tile in (target, *sources)))
+        self._meet(target, *sources)
         actual = _values(target)
         if actual is None:
             self._forget_tile(target)
@@ -250,21 +266,30 @@ class _Comparison:
         if fact[w.FACT_RULE] == w.LOAD:
             window = _window(args, fact)
             fits = window is not None and (window.rows, window.cols) == actual.shape
-            self._keep(target, self.copies.read(window, actual) if fits and window is not None else actual)
+            self._keep(target, self._read(window, actual) if fits and window is not None else _as_held(actual))
             return
         moved = self._moved(args, fact, target, sources)
         if moved is not None:
             self._keep(target, moved)
             return
-        expected = self._expected(name, args, fact, target, sources)
-        if expected is None or expected.shape != actual.shape:
+        found = self._expected(name, args, fact, target, sources)
+        if found is None or found[0].shape != actual.shape:
             self.taken += 1
-            self._keep(target, actual)
+            self._keep(target, _as_held(actual))
             return
-        self._keep(target, expected)
-        self._compare(program, index, actual, expected, int(frame[op.BLOCK]) if frame[op.BLOCKS] > 1 else None)
+        expected, doubt = found
+        self._keep(target, Operand(expected, expected, np.where(np.isfinite(doubt), doubt, 0.0)))
+        block = int(frame[op.BLOCK]) if frame[op.BLOCKS] > 1 else None
+        self._compare(program, index, actual, expected, self._noise * doubt, block)
 
-    def _moved(self, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
+    def _meet(self, *tiles: _Tile) -> None:
+        """The bound and the spacing of the narrowest float that has been used so far."""
+        for tile in tiles:
+            self._loosest = max(self._loosest, _DEFAULT_BOUND.get(tile.dtype, 0.0))
+            self._spacing = max(self._spacing, _SPACING.get(tile.dtype, 0.0))
+        self._noise = _ROUNDINGS * self._spacing / self._loosest if self._loosest else 0.0
+
+    def _moved(self, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Operand | None:
         """What an instruction that moves elements without a change puts into the whole valid region of its target."""
         rule, extra = fact[w.FACT_RULE], fact[w.FACT_EXTRA]
         if rule not in (w.MOVE, w.EXTRACT, w.INSERT, w.TRANSPOSE) or sources[-1].dtype != target.dtype:
@@ -282,93 +307,109 @@ class _Comparison:
         part = self._part(source, rows, cols, row, col)
         return None if part is None else part.T if turned else part
 
-    def _inserted(self, args: Any, extra: int, target: _Tile, source: _Tile) -> Array | None:
+    def _inserted(self, args: Any, extra: int, target: _Tile, source: _Tile) -> Operand | None:
         held, part = self._copy(target, target.rows, target.cols), self._copy(source, source.rows, source.cols)
         row, col = int(args[extra]), int(args[extra + 1])
         if held is None or part is None:
             return None
-        result = held.copy()
-        inside = result[row : row + source.rows, col : col + source.cols]
-        inside[...] = part[: inside.shape[0], : inside.shape[1]]
+        result = Operand(*(values.copy() for values in held))
+        for values, inner in zip(result, part):
+            inside = values[row : row + source.rows, col : col + source.cols]
+            inside[...] = inner[: inside.shape[0], : inside.shape[1]]
         return result
 
-    def _expected(self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
-        """The result in float64; ``None`` when the operation has no such form."""
+    def _expected(self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> _Result | None:
+        """The result in float64 and its doubt; ``None`` when the operation has no such form."""
         shape = target.rows, target.cols
-        values = [self._copy(source, *shape) for source in sources]
-        if any(value is None for value in values):
+        operands = [operand for source in sources if (operand := self._copy(source, *shape)) is not None]
+        if len(operands) < len(sources):
             return self._reduced(name, args, fact, target, sources)
-        if name in reference.BINARY:
-            return reference.BINARY[name](*values)
-        if name in reference.TERNARY:
-            return reference.TERNARY[name](*values)
-        if name in reference.UNARY:
-            return reference.UNARY[name](*values)
+        for table in (reference.BINARY, reference.TERNARY, reference.UNARY, {"tcvt": np.array}):
+            if name in table:
+                return _result(name, table[name], operands)
         if name in reference.SCALAR:
-            return reference.SCALAR[name](values[0], args[5 + 1 : 5 + 2].view(np.float64)[0])
-        if name == "tcvt":
-            return values[0]
+            number = args[5 + 1 : 5 + 2].view(np.float64)[0]
+            return _result(name, reference.SCALAR[name], [operands[0], reference.constant(float(number))])
         return self._reduced(name, args, fact, target, sources)
 
-    def _reduced(self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> Array | None:
+    def _reduced(self, name: str, args: Any, fact: Any, target: _Tile, sources: list[_Tile]) -> _Result | None:
         """Operations whose operands have other shapes than the result."""
         found = [self._copy(source, source.rows, source.cols) for source in sources]
         full = [value for value in found if value is not None]
         if len(full) != len(found):
             return None
-        if name in reference.ROW_REDUCE:
-            return np.asarray(reference.ROW_REDUCE[name](full[0], axis=1, keepdims=True))
-        if name in reference.COL_REDUCE:
-            return np.asarray(reference.COL_REDUCE[name](full[0], axis=0, keepdims=True))
+        for axis, table in ((1, reference.ROW_REDUCE), (0, reference.COL_REDUCE)):
+            if name in table:
+                value = np.asarray(table[name](full[0].value, axis=axis, keepdims=True))
+                return value, reference.DOUBT[name](np.abs(value), full[0], axis)
         if name in reference.ROW_COMBINE:
-            return reference.ROW_COMBINE[name](full[0][: target.rows, : target.cols], full[1][: target.rows, :1])
+            parts = [full[0].part(target.rows, target.cols), full[1].part(target.rows, 1)]
+            return _result(name, reference.ROW_COMBINE[name], parts)
         if name in reference.COL_COMBINE:
-            return reference.COL_COMBINE[name](full[0][: target.rows, : target.cols], full[1][:1, : target.cols])
+            parts = [full[0].part(target.rows, target.cols), full[1].part(1, target.cols)]
+            return _result(name, reference.COL_COMBINE[name], parts)
         if name in reference.PRODUCTS:
             return self._product(name, args, fact, target, full)
         return None
 
-    def _product(self, name: str, args: Any, fact: Any, target: _Tile, full: list[Any]) -> Array | None:
-        start = np.zeros((target.rows, target.cols))
+    def _product(self, name: str, args: Any, fact: Any, target: _Tile, full: list[Operand]) -> _Result:
+        value, doubt = np.zeros((target.rows, target.cols)), np.zeros((target.rows, target.cols))
         if name.endswith("_acc"):
-            start, full = full[0][: target.rows, : target.cols], full[1:]
+            start, full = full[0].part(target.rows, target.cols), full[1:]
+            value, doubt = start.value, start.doubt
         a = full[0].T if args[fact[w.FACT_EXTRA]] else full[0]
         b = full[1].T if args[fact[w.FACT_EXTRA] + 1] else full[1]
         if name.endswith("_bias"):
-            start = start + full[2][:1, : target.cols]
-        inner = min(a.shape[1], b.shape[0])
-        return np.asarray(start + a[: target.rows, :inner] @ b[:inner, : target.cols])
+            bias = full[2].part(1, target.cols)
+            value, doubt = value + bias.value, doubt + bias.doubt
+        inner = min(a.value.shape[1], b.value.shape[0])
+        a, b = a.part(target.rows, inner), b.part(inner, target.cols)
+        return value + a.value @ b.value, doubt + reference.product_doubt(a, b)
 
     # memory
 
-    def _copy(self, tile: _Tile, rows: int, cols: int) -> Array | None:
+    def _copy(self, tile: _Tile, rows: int, cols: int) -> Operand | None:
         """Float64 values of a tile's first rows and columns; ``None`` for a tile that is smaller, or of integers."""
         return self._part(tile, rows, cols, 0, 0)
 
-    def _part(self, tile: _Tile, rows: int, cols: int, row: int, col: int) -> Array | None:
+    def _part(self, tile: _Tile, rows: int, cols: int, row: int, col: int) -> Operand | None:
         held = _values(tile)
         if held is None or row + rows > held.shape[0] or col + cols > held.shape[1]:
             return None
-        return self.copies.read(tile.grid(rows, cols, row, col), held[row : row + rows, col : col + cols])
+        return self._read(tile.grid(rows, cols, row, col), held[row : row + rows, col : col + cols])
 
-    def _keep(self, tile: _Tile, values: Array) -> None:
-        self.copies.write(tile.grid(*values.shape), values)
+    def _read(self, grid: Grid, held: Array) -> Operand:
+        """What is followed at a grid, which holds ``held``."""
+        value, size = self.copies.read(grid, held), np.abs(held)
+        return Operand(value, np.maximum(np.abs(value), size), self._doubts.read(grid, size))
+
+    def _keep(self, tile: _Tile, values: Operand) -> None:
+        self._write(tile.grid(*values.value.shape), values)
+
+    def _write(self, grid: Grid, values: Operand) -> None:
+        self.copies.write(grid, values.value)
+        self._doubts.write(grid, values.doubt)
 
     def _store(self, args: Any, fact: Any) -> None:
         source = _tile(args[fact[w.FACT_SOURCE]])
         window = _window(args, fact) if fact[w.FACT_RULE] == w.STORE else None
         held = None if window is None else self._copy(source, window.rows, window.cols)
         if window is None or held is None:
-            self.copies.forget(*_extent(int(args[fact[w.FACT_TENSOR]])))
+            self._forget(*_extent(int(args[fact[w.FACT_TENSOR]])))
         elif fact[w.FACT_FLAGS] & w.ADDS:
-            self.copies.write(window, self.copies.read(window, np.zeros(held.shape)) + held)
+            before = self._read(window, np.zeros(held.value.shape))
+            self._write(window, Operand(before.value + held.value, held.size, before.doubt + held.doubt))
         else:
-            self.copies.write(window, held)
+            self._write(window, held)
 
-    def _compare(self, program: TileProgram, index: int, actual: Array, expected: Array, block: int | None) -> None:
+    def _compare(
+        self, program: TileProgram, index: int, actual: Array, expected: Array, noise: Array, block: int | None
+    ) -> None:
+        """``noise``: magnitudes below which a difference by the bound is no error."""
         self.compared += 1
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         scale = np.maximum(np.abs(expected), _typical(np.abs(np.where(np.isfinite(expected), expected, 0.0))))
+        scale = np.maximum(scale, np.where(np.isfinite(noise), noise, 0.0))
         error = np.where(same, 0.0, np.abs(actual - expected) / np.maximum(scale, np.finfo(np.float32).tiny))
         error = np.where(np.isnan(error), np.inf, error)
         row, col = np.unravel_index(int(np.argmax(error)), error.shape)
@@ -382,6 +423,20 @@ class _Comparison:
         bound = self.bound if self.bound is not None else self._loosest
         if self.first is None and found.error > bound:
             self.first = found
+
+
+_Result = tuple[Array, Array]
+"""Values of a result and their doubt."""
+
+
+def _as_held(values: Array) -> Operand:
+    """What the program holds, as the values that everything else is compared with."""
+    return Operand(values, np.abs(values), np.abs(values))
+
+
+def _result(name: str, function: Callable[..., Array], operands: Sequence[Operand]) -> _Result:
+    value = function(*(operand.value for operand in operands))
+    return value, np.asarray(reference.DOUBT[name](np.abs(value), *operands))
 
 
 def _typical(magnitudes: Array) -> Array:

@@ -159,3 +159,62 @@ def test_a_small_row_is_compared_with_its_own_scale(tmp_path, monkeypatch):
     report = compare_precision(compiled, [x, y])
     assert report.first is not None
     assert (report.first.operation, report.first.element[0]) == ("subs", 5)
+
+
+@pl.jit
+def layer_norm(
+    x: pl.Tensor[[16, 96], pl.FP32], gain: pl.Tensor[[1, 96], pl.FP32], y: pl.Out[pl.Tensor[[16, 96], pl.FP32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="norm"):
+        t = x[:, :]
+        centred = pl.row_expand_sub(t, pl.mul(pl.row_sum(t), 1.0 / 96))
+        variance = pl.mul(pl.row_sum(pl.mul(centred, centred)), 1.0 / 96)
+        scaled = pl.row_expand_mul(centred, pl.rsqrt(pl.add(variance, 1e-5)))
+        y[:, :] = pl.col_expand_mul(scaled, gain[:, :])
+    return y
+
+
+@pl.jit
+def centred_softmax(x: pl.Tensor[[16, 96], pl.FP32], y: pl.Out[pl.Tensor[[16, 96], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="soft"):
+        t = x[:, :]
+        e = pl.exp(pl.row_expand_sub(t, pl.row_max(t)))
+        p = pl.row_expand_div(e, pl.row_sum(e))
+        y[:, :] = pl.add(p, -1.0 / 96)
+    return y
+
+
+@pl.jit
+def attention(
+    q: pl.Tensor[[32, 64], pl.FP16],
+    k: pl.Tensor[[64, 64], pl.FP16],
+    v: pl.Tensor[[64, 64], pl.FP16],
+    o: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="attend"):
+        s = pl.mul(pl.matmul(q[:, :], k[:, :], b_trans=True, out_dtype=pl.FP32), 0.125)
+        e = pl.exp(pl.row_expand_sub(s, pl.row_max(s)))
+        p = pl.cast(pl.row_expand_div(e, pl.row_sum(e)), target_type=pl.FP16)
+        o[:, :] = pl.matmul(p, v[:, :], out_dtype=pl.FP32)
+    return o
+
+
+def rows(height: int, width: int, seed: int) -> torch.Tensor:
+    """Ordinary rows, then rows of zeros, of one value, of one value each way, and of tiny and huge ones."""
+    x = torch.randn(height, width, generator=torch.Generator().manual_seed(seed))
+    x[1], x[2], x[3] = 0.0, 0.1, -7.3
+    x[4] = torch.where(torch.arange(width) % 2 == 0, 0.3, -0.3)
+    x[5], x[6] = x[5] * 1e-6, x[6] * 1e4
+    return x
+
+
+def test_rows_that_are_zero_by_rights_are_no_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, like = rows(16, 96, 5), torch.zeros(16, 96)
+    gain = torch.rand(1, 96, generator=torch.Generator().manual_seed(6))
+    q, k, v = (rows(n, 64, seed).clamp(-8, 8).half() for n, seed in ((32, 7), (64, 8), (64, 9)))
+    v = v - v.mean(0, keepdim=True)  # equal weights give zero
+    programs = (layer_norm, [x, gain, like]), (centred_softmax, [x, like]), (attention, [q, k, v, torch.zeros(32, 64)])
+    for kernel, arguments in programs:
+        report = compare_precision(kernel.compile(*arguments, config=CONFIG), arguments)
+        assert report.first is None and report.compared >= 5, str(report)
