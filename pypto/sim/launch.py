@@ -203,7 +203,8 @@ class Launch:
             fill(address, size, dtype, request.initial)
         if self.watch is not None:
             name = self.orchestration.author(self.orchestration.names.get(request.target, "?"))
-            self.watch.allocated(number, name, shape, dtype, address, size, defined=request.initial is not None)
+            defined, site = request.initial is not None, request.index
+            self.watch.allocated(number, name, shape, dtype, address, size, defined=defined, site=site)
         self.recorder.events.append((ALLOC, size, min(len(self._scopes), _RINGS - 1), number))
         self.recorder.allocated += size
 
@@ -213,7 +214,7 @@ class Launch:
             self._scopes.append((request.manual, self.workspace.heap.mark()))
             events.append((SCOPE_BEGIN, len(self._scopes), int(request.manual), 0))
             if self.watch is not None:
-                self.watch.scope_opened()
+                self.watch.scope_opened(request.index)
             if self.log is not None:
                 self.log.scope(self.orchestration, request.index, self.workspace.tensor_map)
             return
@@ -231,6 +232,7 @@ class Launch:
         producers = self.workspace.tensor_map.producers(self.tasks, self.frame.address, request.tensor)
         if self.watch is not None:
             self.watch.access(self.frame.watch, producers, -1)  # type: ignore[arg-type]
+            self.watch.touches(int(self.frame.words[request.tensor + layout.TENSOR_ALLOCATION]), request.index)
         self.pending.wait_for(producers)
         for producer in producers or [-1]:
             self.recorder.events.append((READ_WAIT, producer, int(request.writes), 0))

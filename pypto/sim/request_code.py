@@ -47,9 +47,8 @@ def _allocate(emitter: Emitter, instruction: Instruction) -> None:
     if initial is not None and not isinstance(initial, (int, float)):
         emitter.complain(f"attribute 'init' is a number, found {initial}", instruction.position)
     word = None if initial is None else _initial_word(emitter, instruction, initial, dtype)
-    request = Allocate(
-        emitter.offsets[target.name], extents, dtype.code(), word, bool(instruction.attributes.get("manual", 0))
-    )
+    manual = bool(instruction.attributes.get("manual", 0))
+    request = Allocate(emitter.offsets[target.name], extents, dtype.code(), word, manual, len(emitter.statements))
     _request(emitter, instruction, request)
 
 

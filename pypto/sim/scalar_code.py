@@ -230,7 +230,7 @@ def _access(
         emitter.emit(op.STORE_TILE if stores else op.LOAD_TILE, value, offset, index, *places)
         return
     if emitter.unit.core is None:
-        emitter.requests.append(Access(offset, stores))
+        emitter.requests.append(Access(offset, stores, index))
         emitter.emit(op.YIELD, len(emitter.requests) - 1)
     emitter.emit(op.STORE_TENSOR if stores else op.LOAD_TENSOR, value, offset, index, len(places), *places)
 

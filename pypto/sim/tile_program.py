@@ -22,6 +22,7 @@ class Allocate:
     dtype: int  # dtype code
     initial: int | None  # register word to fill with
     manual: bool
+    index: int = -1  # instruction index
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Access:
 
     tensor: int
     writes: bool
+    index: int = -1  # instruction index
 
 
 Request = Allocate | Submit | Dummy | Scope | Access

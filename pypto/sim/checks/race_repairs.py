@@ -92,6 +92,8 @@ def repair_between(kind: str, a: Access, b: Access, tensor: str) -> str:
             f"iterate with pl.range, which keeps the writers of '{tensor}' in order, give every iteration a disjoint "
             f"region, or chain them with deps=[...]{edits}"
         )
+    if b.watch.nodes[b.node].task < 0:
+        return _orchestration_waits(kind, a, b, tensor)
     awaited, edits = _second_waits(a, b)
     wait = f"let '{b.task}' wait for '{a.task}'"
     if edits:
@@ -110,6 +112,20 @@ def repair_between(kind: str, a: Access, b: Access, tensor: str) -> str:
         return f"{wait}, or let '{b.task}' write to a fresh tensor".replace("\n    , or", "\n    or")
     other = f"or let the order be inferred: no manual_dep, no_dep or manual scope for '{tensor}'"
     return f"{wait}, {other}".replace("\n    , or", "\n    or")
+
+
+def _orchestration_waits(kind: str, a: Access, b: Access, tensor: str) -> str:
+    """What orders an access of the orchestration, which has no ``deps=``, behind a task (spec distributed 6.3)."""
+    verb = "writes" if b.writes else "reads"
+    if kind == "war":
+        return (
+            f"'{b.task}' waits for readers that declare their parameter pl.InOut only: declare that of '{a.task}' "
+            f"so, or write '{tensor}' in a task with deps=[...]"
+        )
+    return (
+        f"'{b.task}' waits for the writers of '{tensor}' that are inferred: no manual_dep, no_dep or manual scope "
+        f"where '{a.task}' writes it; or a task with deps=[...] {verb} it instead"
+    )
 
 
 def _listed(edits: list[str]) -> str:

@@ -18,6 +18,7 @@ from pypto.sim.checks.findings import Finding, error_of
 from pypto.sim.checks.forced import keep
 from pypto.sim.checks.freed_uses import may_use_freed
 from pypto.sim.checks.index_watch import IndexWatch
+from pypto.sim.checks.lifetimes import lifetime_findings
 from pypto.sim.checks.queue_findings import left_behind_findings
 from pypto.sim.checks.races import race_findings
 from pypto.sim.checks.rank_log import RankLog, Window, rank_log
@@ -119,7 +120,8 @@ class Report:
         if self.watch is not None:
             self.watch.finish()
             late = value_findings(self.watch) if failure is None else _before(self.watch, failure)
-            found = chain(found, race_findings(self.watch), late, direction_findings(self.watch))
+            found = chain(found, race_findings(self.watch), lifetime_findings(self.watch), late)
+            found = chain(found, direction_findings(self.watch))
         asked = tuple(f for f in found if f.kind in self.checks.kinds)
         races = [f for f in asked if f.kind == "raw"]
         self.findings = tuple(f for f in asked if f.kind != "uninit" or not any(_told_by(race, f) for race in races))

@@ -18,6 +18,7 @@ from pypto.sim.checks.coherence import MixedStores
 from pypto.sim.checks.core_watch import CoreWatch
 from pypto.sim.checks.crews import Crew
 from pypto.sim.checks.facts import Facts, instruction_facts
+from pypto.sim.checks.lifetimes import Lifetimes
 from pypto.sim.checks.nodes import Node, Nodes
 from pypto.sim.checks.observer import observer
 from pypto.sim.checks.order import Write, seat_of
@@ -97,7 +98,7 @@ class LaunchWatch:
         self.nodes = Nodes(buffers.graph)
         self.log = AccessLog(buffers, self._compare)
         self._cores = iter(buffers.cores)
-        self.retired = RetiredTensors()
+        self.retired, self.lifetimes = RetiredTensors(), Lifetimes(orchestration)
         self.mixed, self.rank_accesses, self.queues = MixedStores(), RankAccesses(), QueueShadows()
 
     @property
@@ -149,12 +150,14 @@ class LaunchWatch:
         self.memories.append(list(memories))
         self.shadows.append(shadow)
 
-    def scope_opened(self) -> None:
-        """A runtime scope begins."""
+    def scope_opened(self, site: int) -> None:
+        """Instruction ``site`` of the orchestration opens a runtime scope."""
         self.retired.opened()
+        self.lifetimes.opened(site)
 
     def scope_ended(self, quiet: bool) -> None:
         """A runtime scope has ended; ``quiet``: no task waits. Bytes of tensors to forget count as defined."""
+        self.lifetimes.closed()
         numbers = self.retired.closed(quiet)
         if not numbers:
             return
@@ -170,15 +173,20 @@ class LaunchWatch:
             memory_view(memory.address, memory.size)[:] = self.checks.poison_byte
 
     def allocated(
-        self, number: int, name: str, shape: Sequence[int], dtype: DataType, address: int, size: int, *, defined: bool
-    ) -> None:
-        """The orchestration has made a tensor."""
-        memory = Memory(name, tuple(shape), dtype.get_bit(), address, size)
+        self, number: int, name: str, shape: Sequence[int], dtype: DataType, address: int, size: int, *,
+        defined: bool, site: int,
+    ) -> None:  # fmt: skip
+        """Instruction ``site`` of the orchestration has made a tensor."""
+        memory = Memory(name, tuple(shape), dtype.get_bit(), address, size, index=site)
         self.add_memory(number, [memory], defined, tracked=True)
         self.retired.allocated(number, size)
+        self.lifetimes.allocated(number)
 
     def passes(self, frame: Frame, plan: TaskPlan) -> None:
         """The tensors of a task: those it may write are followed."""
+        if self.lifetimes.ended:
+            taken = frame.words[plan.tensors[:, 1] + layout.TENSOR_ALLOCATION]
+            self.lifetimes.used(taken.tolist(), self.nodes.last, plan.index)
         if not self.orders:
             return
         if plan not in self._written:
@@ -245,6 +253,11 @@ class LaunchWatch:
         if self.orders:
             core.follow(self._last_access)
 
+    def touches(self, allocation: int, site: int) -> None:
+        """Instruction ``site`` of the orchestration reads or writes an element of an allocation."""
+        if self.lifetimes.ended:
+            self.lifetimes.used((allocation,), self._last_access, site)
+
     def stand_in(self, frame: Words, plan: TaskPlan) -> Callable[[], None]:
         """A Python function is about to do the work of a task with the tensors in ``frame``; call what is returned
         when it has."""
@@ -284,6 +297,7 @@ class LaunchWatch:
         found |= set(self.events[: int(self.words[w.EVENT_COUNT]), w.OR_NODE].tolist())
         found |= {node for _, _, node in self.undefined_predicates}
         found |= {node for _, node, _, _ in self.mixed_stores}
+        found |= {use.node for use in self.lifetimes.uses.values()}
         return found.union(self.takers.values())
 
     def new_crew(self, size: int, clusters: int, channels: Words) -> Crew:

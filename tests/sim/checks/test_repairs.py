@@ -123,3 +123,41 @@ def test_lanes_and_blocks_are_kept_apart_along_the_axis_that_has_room(findings):
     found = findings(blocks_beside_each_other, torch.ones(16, 128), torch.zeros(16, 128))
     (overlap,) = [finding for finding in found if finding.kind == "parallel-overlap"]
     assert "at least 32 columns (axis 1 of 'y')" in overlap.suggestion
+
+
+@pl.jit
+def read_by_the_orchestration(x: pl.Tensor[[16, 64], pl.INT32], y: pl.Out[pl.Tensor[[16, 64], pl.INT32]]):
+    count = pl.create_tensor([16, 64], dtype=pl.INT32)
+    with pl.manual_scope():  # noqa: SIM117 - one manager per with
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="fill"):
+            count = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], count)
+    rows = pl.cast(pl.read(count, [0, 0]), pl.INDEX)
+    for i in pl.range(0, 16, rows):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="copy"):
+            y = pl.store(pl.load(x, [i, 0], [8, 64]), [i, 0], y)
+    return y
+
+
+@pl.jit
+def written_by_the_orchestration(x: pl.InOut[pl.Tensor[[16, 64], pl.INT32]], y: pl.Out[pl.Tensor[[16, 64], pl.INT32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="copy"):
+        y = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], y)
+    pl.write(x, [0, 0], pl.const(3, pl.INT32))
+    return x, y
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "repair"),
+    [
+        (read_by_the_orchestration, "raw", "or a task with deps=[...] reads it instead"),
+        (
+            written_by_the_orchestration,
+            "war",
+            "readers that declare their parameter pl.InOut only: declare that of 'copy'",
+        ),
+    ],
+)
+def test_the_orchestration_is_not_told_to_use_deps(findings, kernel, kind, repair):
+    eights = torch.full((16, 64), 8, dtype=torch.int32)
+    (finding,) = findings(kernel, eights, torch.zeros_like(eights))
+    assert finding.kind == kind and repair in finding.suggestion and "first_id" not in finding.suggestion
