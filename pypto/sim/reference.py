@@ -4,7 +4,7 @@ Only operations whose float64 value is defined by their formula are here; the ot
 
 Beside the value of an operation stands what it makes of doubt: how far its result moves when every input of the
 program, and every number in it that a float only comes near to, moves by a unit of itself. An error that is small
-beside the doubt times the spacing of floats is none of the operation: inputs a rounding apart have results as far apart.
+beside the doubt times the spacing of floats is none: inputs a rounding apart have results as far apart.
 """
 
 from __future__ import annotations
