@@ -10,6 +10,7 @@ from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import shared_runs
 from pypto.sim.checks.findings import Location
 from pypto.sim.checks.places import first_byte, index_ranges, location, memory_at, operation, tensor_operand
+from pypto.sim.checks.region_edits import Side, block_edits, lane_edits
 from pypto.sim.checks.source_edits import inout_edits, sequential_edits
 from pypto.sim.checks.wait_edits import wait_edits
 from pypto.sim.recording import Words
@@ -173,12 +174,26 @@ def repair_within(a: Access, b: Access, tensor: str) -> str:
     if block == other:
         return (
             f"let every lane write {unit} of its own: add the lane index times {size} to the offset of axis {axis} of "
-            f"'{tensor}'"
+            f"'{tensor}'{_apart_edits(a, b, axis, size)}"
         )
     return (
         f"give every block a region of its own: the stride from block to block must be at least {size} {unit} "
-        f"(axis {axis} of '{tensor}')"
+        f"(axis {axis} of '{tensor}'){_apart_edits(a, b, axis, size)}"
     )
+
+
+def _apart_edits(a: Access, b: Access, axis: int, size: int) -> str:
+    """The line that stores with regions of its own for every block or lane, where both accesses are that store."""
+    if a.program_index != b.program_index:
+        return ""
+    (memory, first), (_, second), place = _region(a), _region(b), a.location()
+    blocks, shift = b.block[0] - a.block[0], second[axis][0] - first[axis][0]
+    store = place.file, place.line
+    if not blocks:
+        return _listed(lane_edits(store, Side(axis, size, 0, memory.shape[axis])))
+    if shift % blocks:
+        return ""
+    return _listed(block_edits(store, _place(a), Side(axis, size, shift // blocks, memory.shape[axis])))
 
 
 def _apart(a: Access, b: Access) -> tuple[int, int, str]:

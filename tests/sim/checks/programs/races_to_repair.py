@@ -190,6 +190,36 @@ class Submitted:
 submitted = Program(Submitted)
 
 
+@pl.jit
+def blocks_too_near(x: pl.Tensor[[64, 32], pl.FP32], y: pl.Out[pl.Tensor[[64, 32], pl.FP32]]):
+    for b in pl.spmd(4, name_hint="strip"):
+        pl.store(pl.exp(pl.load(x, [b * 16, 0], [16, 32])), [b * 12, 0], y)
+    return y
+
+
+@pl.jit
+def blocks_of_slices(x: pl.Tensor[[16, 96], pl.FP32], y: pl.Out[pl.Tensor[[16, 96], pl.FP32]]):
+    for b in pl.spmd(3, name_hint="strip"):
+        y[:, 24 * b : 24 * b + 32] = pl.exp(x[:, b * 32 : b * 32 + 32])
+    return y
+
+
+@pl.jit
+def lanes_on_one_place(
+    a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.InOut[pl.Tensor[[32, 64], pl.FP32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="mixed"):
+        score = pl.matmul(a[:, :], b[:, :])
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            s = pl.aiv_shard(score)
+            if lane == 0:
+                s = pl.add(s, 2.0)
+            else:
+                s = pl.add(s, 3.0)
+            y[:, 0:32] = s
+    return y
+
+
 @dataclass(frozen=True)
 class Race:
     """A kernel of this module with a race; only its report matters."""
@@ -225,4 +255,7 @@ CASES = [
     Race("writers_by_hand", "parallel-overlap", (_TALL,) * 2),
     Race("in_a_branch", "war", (_SQUARE, (1, 8), _SQUARE, _SQUARE)),
     Race("submitted", "war", (_SQUARE,) * 3),
+    Race("blocks_too_near", "parallel-overlap", (_TALL, _TALL)),
+    Race("blocks_of_slices", "parallel-overlap", ((16, 96),) * 2),
+    Race("lanes_on_one_place", "parallel-overlap", ((32, 64), (64, 32), (32, 64))),
 ]
