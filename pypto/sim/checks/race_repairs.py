@@ -129,7 +129,8 @@ def _orchestration_waits(kind: str, a: Access, b: Access, tensor: str) -> str:
     )
 
 
-def _listed(edits: list[str]) -> str:
+def listed(edits: list[str]) -> str:
+    """Edited lines, each on a line of the report."""
     return "".join(f"\n      {line}" for line in edits)
 
 
@@ -145,17 +146,17 @@ def _second_waits(a: Access, b: Access) -> tuple[str, str]:
         return "", ""
     carried = a.node < a.watch.nodes[a.node].repeated < b.node
     awaited, lines = wait_edits(file, (first, a.task), (second, b.task), carried, a.watch.orchestration.name)
-    return awaited, _listed(lines)
+    return awaited, listed(lines)
 
 
 def _loop_in_order(a: Access) -> str:
     file, line = _place(a)
-    return _listed(sequential_edits(file, line)) if line else ""
+    return listed(sequential_edits(file, line)) if line else ""
 
 
 def _reader_declared(a: Access) -> str:
     """The kernel that reads, with its parameter declared as input and output."""
-    return _listed(inout_edits(a.location().file, a.task, a.through()))
+    return listed(inout_edits(a.location().file, a.task, a.through()))
 
 
 def repair_within(a: Access, b: Access, tensor: str) -> str:
@@ -176,24 +177,29 @@ def repair_within(a: Access, b: Access, tensor: str) -> str:
             f"let every lane write {unit} of its own: add the lane index times {size} to the offset of axis {axis} of "
             f"'{tensor}'{_apart_edits(a, b, axis, size)}"
         )
+    stride = _stride(a, b, axis)
+    smaller = f", or a region must be at most {stride}" if stride else ""
     return (
         f"give every block a region of its own: the stride from block to block must be at least {size} {unit} "
-        f"(axis {axis} of '{tensor}'){_apart_edits(a, b, axis, size)}"
+        f"(axis {axis} of '{tensor}'){smaller}{_apart_edits(a, b, axis, size)}"
     )
+
+
+def _stride(a: Access, b: Access, axis: int) -> int:
+    """How far apart along an axis the regions of neighbouring blocks begin; 0 when they do not go one way evenly."""
+    blocks, shift = b.block[0] - a.block[0], _region(b)[1][axis][0] - _region(a)[1][axis][0]
+    return max(shift // blocks, 0) if blocks and shift % blocks == 0 else 0
 
 
 def _apart_edits(a: Access, b: Access, axis: int, size: int) -> str:
     """The line that stores with regions of its own for every block or lane, where both accesses are that store."""
     if a.program_index != b.program_index:
         return ""
-    (memory, first), (_, second), place = _region(a), _region(b), a.location()
-    blocks, shift = b.block[0] - a.block[0], second[axis][0] - first[axis][0]
-    store = place.file, place.line
-    if not blocks:
-        return _listed(lane_edits(store, Side(axis, size, 0, memory.shape[axis])))
-    if shift % blocks:
-        return ""
-    return _listed(block_edits(store, _place(a), Side(axis, size, shift // blocks, memory.shape[axis])))
+    memory, place = _region(a)[0], a.location()
+    side = Side(axis, size, _stride(a, b, axis), memory.shape[axis])
+    if a.block[0] == b.block[0]:
+        return listed(lane_edits((place.file, place.line), side))
+    return listed(block_edits((place.file, place.line), _place(a), side))
 
 
 def _apart(a: Access, b: Access) -> tuple[int, int, str]:

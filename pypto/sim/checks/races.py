@@ -9,10 +9,11 @@ import numpy as np
 
 from pypto.sim.checks import conflicts as c
 from pypto.sim.checks import words as w
+from pypto.sim.checks.alias_edits import alias_edits
 from pypto.sim.checks.boxes import shared_runs
 from pypto.sim.checks.findings import Finding
 from pypto.sim.checks.places import first_byte, index_ranges, location, memory_at, ranges_text
-from pypto.sim.checks.race_repairs import Access, repair_between, repair_within
+from pypto.sim.checks.race_repairs import Access, listed, repair_between, repair_within
 
 if TYPE_CHECKING:
     from pypto.sim.checks.watch import LaunchWatch, Memory
@@ -72,6 +73,7 @@ def _alias(watch: LaunchWatch, a: Access, b: Access, count: int) -> Finding:
     )
     repair = f"pass '{tensor}' once, as one InOut parameter, and use the same name for both accesses"
     places = a.location(), b.location()
+    repair += listed(alias_edits(places[0].file, a.task, a.through(), b.through()))
     return Finding("alias-view", message, tensor, (a.task,), places, span, ranges, repair, count)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from pypto.sim.checks.source_edits import Source, source_of
+from pypto.sim.checks.source_edits import Piece, Source, replaced, source_of
 
 _OFFSETS: Final = {"store": 1, "assemble": 2}
 """Operations that write a window, and the argument with its offsets."""
@@ -25,13 +24,18 @@ class Side(NamedTuple):
 def block_edits(store: tuple[str, int], launch: tuple[str, int], side: Side) -> list[str]:
     """The line ``store`` with the stride of its blocks as large as a region; nothing where it cannot be told.
 
+    Where there is no room for that many regions they become as small as the stride.
     ``launch``: the line that says how many blocks there are. Both are (file, line).
     """
     source, blocks = source_of(store[0]), _blocks(*launch)
-    if source is None or blocks is None or side.stride <= 0 or blocks * side.size > side.extent:
+    if source is None or blocks is None or side.stride <= 0:
         return []
+    if blocks * side.size > side.extent:
+        smaller = _extents(source, store[1], side)
+        fits = blocks * side.stride <= side.extent
+        return replaced(source, [Piece.of(size, str(side.stride)) for size in smaller]) if fits else []
     factors = [f for place in _places(source, store[1], side.axis) for f in _factors(place, side.stride)]
-    return _replaced(source, [(factor, str(side.size)) for factor in factors])
+    return replaced(source, [Piece.of(factor, str(side.size)) for factor in factors])
 
 
 def lane_edits(store: tuple[str, int], side: Side) -> list[str]:
@@ -40,7 +44,7 @@ def lane_edits(store: tuple[str, int], side: Side) -> list[str]:
     if source is None or 2 * side.size > side.extent:
         return []
     places, lane = list(_places(source, store[1], side.axis)), _lane(source, store[1])
-    return _replaced(source, [(p, f"{_grouped(p)} + {lane} * {side.size}") for p in places]) if lane else []
+    return replaced(source, [Piece.of(p, f"{_grouped(p)} + {lane} * {side.size}") for p in places]) if lane else []
 
 
 def _blocks(file: str, line: int) -> int | None:
@@ -78,6 +82,27 @@ def _places(source: Source, line: int, axis: int) -> Iterator[ast.expr]:
         yield place
 
 
+def _extents(source: Source, line: int, side: Side) -> Iterator[ast.expr]:
+    """The numbers that say how many elements blocks load, or slices hold, along an axis at a line."""
+    statement = _statement(source, line)
+    for node in ast.walk(statement) if statement is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load":
+            lists = [a.elts for a in node.args[1:3] if isinstance(a, ast.List | ast.Tuple) and len(a.elts) > side.axis]
+            if len(lists) == 2 and any(_factors(lists[0][side.axis], side.stride)):
+                yield from _equal(lists[1][side.axis], side.size)
+        elif isinstance(node, ast.Subscript):
+            places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            place = places[side.axis] if side.axis < len(places) else None
+            upper = place.upper if isinstance(place, ast.Slice) else None
+            if isinstance(upper, ast.BinOp) and any(_factors(upper.left, side.stride)):
+                yield from _equal(upper.right, side.size)
+
+
+def _equal(node: ast.expr, value: int) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Constant) and node.value == value:
+        yield node
+
+
 def _factors(place: ast.expr, stride: int) -> Iterator[ast.expr]:
     """The numbers by which something is multiplied that are the ``stride``."""
     for node in ast.walk(place):
@@ -100,14 +125,3 @@ def _lane(source: Source, line: int) -> str:
 def _grouped(place: ast.expr) -> str:
     text = ast.unparse(place)
     return text if isinstance(place, ast.Constant | ast.Name | ast.Call | ast.BinOp) else f"({text})"
-
-
-def _replaced(source: Source, pieces: list[tuple[ast.expr, str]]) -> list[str]:
-    """The lines with some expressions, each on one line, replaced."""
-    lines: dict[int, bytes] = {}
-    for node, text in sorted(pieces, key=lambda piece: (piece[0].lineno, -piece[0].col_offset)):
-        if node.end_lineno != node.lineno or node.end_col_offset is None:
-            return []
-        line = lines.get(node.lineno, source.lines[node.lineno - 1].rstrip("\n").encode())
-        lines[node.lineno] = line[: node.col_offset] + text.encode() + line[node.end_col_offset :]
-    return [f"{Path(source.file).name}:{number}: {line.decode()}" for number, line in sorted(lines.items())]

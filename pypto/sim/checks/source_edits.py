@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _LOOPS: Final = (ast.For, ast.While)
 _BLOCKS: Final = ("body", "orelse", "finalbody")
@@ -208,6 +208,34 @@ class Edits:
             column, length = self._cut[line]
             text = text[:column] + b"with " + text[column + length :]
         return text.decode()
+
+
+class Piece(NamedTuple):
+    """Bytes [``start``, ``end``) of a line, and what stands there instead."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+
+    @classmethod
+    def of(cls, node: ast.expr, text: str) -> Piece | None:
+        """In place of an expression; ``None`` for one on several lines."""
+        if node.end_lineno != node.lineno or node.end_col_offset is None:
+            return None
+        return cls(node.lineno, node.col_offset, node.end_col_offset, text)
+
+
+def replaced(source: Source, pieces: Iterable[Piece | None]) -> list[str]:
+    """The lines with ``pieces``, as ``file:line: text``; nothing when one of them is ``None``."""
+    found, lines = list(pieces), dict[int, bytes]()
+    if None in found:
+        return []
+    for piece in sorted((p for p in found if p is not None), key=lambda p: (p.line, -p.start)):
+        text = lines.get(piece.line, source.lines[piece.line - 1].rstrip("\n").encode())
+        lines[piece.line] = text[: piece.start] + piece.text.encode() + text[piece.end :]
+    name = Path(source.file).name
+    return [f"{name}:{number}: {line.decode()}" for number, line in sorted(lines.items())]
 
 
 @lru_cache(maxsize=16)

@@ -205,6 +205,13 @@ def blocks_of_slices(x: pl.Tensor[[16, 96], pl.FP32], y: pl.Out[pl.Tensor[[16, 9
 
 
 @pl.jit
+def blocks_too_large(x: pl.Tensor[[40, 64], pl.FP32], y: pl.InOut[pl.Tensor[[40, 64], pl.FP32]]):
+    for b in pl.spmd(4, name_hint="strip"):
+        y[b * 8 : b * 8 + 16, :] = pl.exp(x[b * 8 : b * 8 + 16, :])
+    return y
+
+
+@pl.jit
 def lanes_on_one_place(
     a: pl.Tensor[[32, 64], pl.FP32], b: pl.Tensor[[64, 32], pl.FP32], y: pl.InOut[pl.Tensor[[32, 64], pl.FP32]]
 ):
@@ -218,6 +225,41 @@ def lanes_on_one_place(
                 s = pl.add(s, 3.0)
             y[:, 0:32] = s
     return y
+
+
+@pl.jit.incore
+def add_the_row_above(src: pl.Tensor[[32, 64], pl.FP32], dst: pl.Out[pl.Tensor[[32, 64], pl.FP32]]):
+    for i in pl.range(1, 4):
+        dst = pl.store(pl.add(pl.load(src, [i * 8 - 8, 0], [8, 64]), 1.0), [i * 8, 0], dst)
+    return dst
+
+
+@pl.jit
+def two_names(x: pl.InOut[pl.Tensor[[32, 64], pl.FP32]]):
+    x = add_the_row_above(x, x)
+    return x
+
+
+@pl.program
+class TwoNames:
+    @pl.function(type=pl.FunctionType.InCore)
+    def shift(
+        self,
+        gain: pl.Scalar[pl.FP32],
+        dst: pl.InOut[pl.Tensor[[32, 64], pl.FP32]],
+        src: pl.Tensor[[32, 64], pl.FP32],
+    ) -> pl.Tensor[[32, 64], pl.FP32]:
+        for i in pl.range(1, 4):
+            dst = pl.store(pl.mul(pl.load(src, [i * 8 - 8, 0], [8, 64]), gain), [i * 8, 0], dst)
+        return dst
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.InOut[pl.Tensor[[32, 64], pl.FP32]]):
+        x, _ = pl.submit(self.shift, 3.0, x, x)
+        return x
+
+
+two_names_in_a_class = Program(TwoNames)
 
 
 @dataclass(frozen=True)
@@ -255,7 +297,10 @@ CASES = [
     Race("writers_by_hand", "parallel-overlap", (_TALL,) * 2),
     Race("in_a_branch", "war", (_SQUARE, (1, 8), _SQUARE, _SQUARE)),
     Race("submitted", "war", (_SQUARE,) * 3),
+    Race("two_names", "alias-view", ((32, 64),)),
+    Race("two_names_in_a_class", "alias-view", ((32, 64),)),
     Race("blocks_too_near", "parallel-overlap", (_TALL, _TALL)),
+    Race("blocks_too_large", "parallel-overlap", ((40, 64),) * 2),
     Race("blocks_of_slices", "parallel-overlap", ((16, 96),) * 2),
     Race("lanes_on_one_place", "parallel-overlap", ((32, 64), (64, 32), (32, 64))),
 ]
