@@ -21,6 +21,8 @@ def helper_edits(source: Source, first: Head, second: Head, tasks: tuple[str, st
     makes, takes = (source.function(head.statement) for head in (first, second))
     if not isinstance(makes, ast.FunctionDef) or not isinstance(takes, ast.FunctionDef):
         return None
+    if any(source.defines_twice(helper.name) for helper in (makes, takes)):
+        return None
     calls = {helper: _calls(source, helper) for helper in {makes, takes}}
     callers = [source.function(call) for helper in calls for call in calls[helper]]
     outers = {f for f in (*callers, makes, takes) if isinstance(f, ast.FunctionDef) and not calls.get(f)}

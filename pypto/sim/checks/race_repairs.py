@@ -12,7 +12,7 @@ from pypto.sim.checks.findings import Location
 from pypto.sim.checks.places import first_byte, index_ranges, location, memory_at, operation, tensor_operand
 from pypto.sim.checks.region_edits import Side, block_edits, lane_edits
 from pypto.sim.checks.source_edits import inout_edits, sequential_edits
-from pypto.sim.checks.wait_edits import wait_edits
+from pypto.sim.checks.wait_edits import edits_of_files
 from pypto.sim.recording import Words
 
 if TYPE_CHECKING:
@@ -142,10 +142,11 @@ def _place(a: Access) -> tuple[str, int]:
 def _second_waits(a: Access, b: Access) -> tuple[str, str]:
     """What the task of ``b`` waits for, and the lines with which it waits for the task of ``a``."""
     (file, first), (other, second) = _place(a), _place(b)
-    if not first or not second or file != other:
+    if not first or not second:
         return "", ""
-    carried = a.node < a.watch.nodes[a.node].repeated < b.node
-    awaited, lines = wait_edits(file, (first, a.task), (second, b.task), carried, a.watch.orchestration.name)
+    carried, orchestration = a.node < a.watch.nodes[a.node].repeated < b.node, a.watch.orchestration
+    files = list(dict.fromkeys((file, other, *orchestration.files.values())))
+    awaited, lines = edits_of_files(files, (file, first, a.task), (other, second, b.task), carried, orchestration.name)
     return awaited, listed(lines)
 
 

@@ -51,19 +51,42 @@ class Head:
 
 
 class Source:
-    """One file: its lines, its tree, and the path from the root to every statement."""
+    """One file, or several behind each other: lines, trees, and the path from the root to every statement.
 
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.lines = linecache.getlines(file)
+    Lines are counted through all files; ``at`` and ``place`` translate.
+    """
+
+    def __init__(self, *files: str) -> None:
+        self.file = files[0]
+        self.lines: list[str] = []
         self.paths: dict[ast.stmt, tuple[ast.AST, ...]] = {}
-        self._walk(ast.parse("".join(self.lines)), ())
+        self._starts: dict[str, int] = {}
+        for file in files:
+            lines, start = linecache.getlines(file), len(self.lines)
+            tree = ast.parse("".join(lines))
+            self._starts[file] = start
+            self._walk(ast.increment_lineno(tree, start), ())
+            self.lines += lines if len(files) == 1 else [*lines, "\n"]  # room for a new last line
+
+    def at(self, file: str, line: int) -> int:
+        """The number of a line of ``file`` here."""
+        return self._starts[file] + line
+
+    def place(self, line: int) -> str:
+        """``file:line`` of a line."""
+        file = max((f for f in self._starts if self._starts[f] < line), key=self._starts.__getitem__)
+        return f"{Path(file).name}:{line - self._starts[file]}"
 
     def _walk(self, node: ast.AST, path: tuple[ast.AST, ...]) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 self.paths[child] = (*path, node)
                 self._walk(child, (*path, node))
+
+    def defines_twice(self, name: str) -> bool:
+        """Whether several files have a function of this name."""
+        found = [s.lineno for s in self.paths if isinstance(s, ast.FunctionDef) and s.name == name]
+        return len({self.place(line).rpartition(":")[0] for line in found}) > 1
 
     def head(self, line: int) -> Head | None:
         """The submission whose statement starts at ``line``; of a call alone in a scope, the scope."""
@@ -189,16 +212,16 @@ class Edits:
 
     def __iter__(self) -> Iterator[str]:
         """The edited lines as ``file:line: text``; new ones as ``before file:line: text``."""
-        name, heads = Path(self.source.file).name, {s.lineno: scope for s, scope in self._scopes.items()}
+        place, heads = self.source.place, {s.lineno: scope for s, scope in self._scopes.items()}
         inner = {line for s in self._scopes for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}
         changed = {*self._inserted, *self._replaced, *self._cut, *inner}
         for line in sorted({*changed, *self._before}):
             for text in self._before.get(line, ()):
-                yield f"before {name}:{line}: {text}"
+                yield f"before {place(line)}: {text}"
             if line in heads:
-                yield f"before {name}:{line}: {self._indent(line)}{heads[line].head()}"
+                yield f"before {place(line)}: {self._indent(line)}{heads[line].head()}"
             if line in changed:
-                yield f"{name}:{line}: {'    ' if line in inner else ''}{self._edited(line)}"
+                yield f"{place(line)}: {'    ' if line in inner else ''}{self._edited(line)}"
 
     def _edited(self, line: int) -> str:
         text = self._replaced.get(line, self.source.lines[line - 1]).rstrip("\n").encode()
@@ -234,22 +257,21 @@ def replaced(source: Source, pieces: Iterable[Piece | None]) -> list[str]:
     for piece in sorted((p for p in found if p is not None), key=lambda p: (p.line, -p.start)):
         text = lines.get(piece.line, source.lines[piece.line - 1].rstrip("\n").encode())
         lines[piece.line] = text[: piece.start] + piece.text.encode() + text[piece.end :]
-    name = Path(source.file).name
-    return [f"{name}:{number}: {line.decode()}" for number, line in sorted(lines.items())]
+    return [f"{source.place(number)}: {line.decode()}" for number, line in sorted(lines.items())]
 
 
 @lru_cache(maxsize=16)
-def _parsed(file: str, text: str) -> Source | None:
+def _parsed(files: tuple[str, ...], texts: tuple[str, ...]) -> Source | None:
     try:
-        return Source(file)
+        return Source(*files)
     except (SyntaxError, ValueError):
         return None
 
 
-def source_of(file: str) -> Source | None:
-    """The parsed file, or nothing when it cannot be read."""
-    text = "".join(linecache.getlines(file))
-    return _parsed(file, text) if text else None
+def source_of(*files: str) -> Source | None:
+    """The parsed files, or nothing when one cannot be read."""
+    texts = tuple("".join(linecache.getlines(file)) for file in files)
+    return _parsed(files, texts) if files and all(texts) else None
 
 
 def wait_for(edits: Edits, head: Head, name: str, own: str = "") -> bool:

@@ -7,10 +7,29 @@ safely it leaves to words.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto.sim.checks.helper_edits import helper_edits
 from pypto.sim.checks.source_edits import Edits, Head, Source, bind_as, fresh_name, is_parallel, source_of, wait_for
+
+Task = tuple[str, int, str]
+"""File and line of a submission, and the name of the task."""
+
+
+def edits_of_files(files: Sequence[str], first: Task, second: Task, carried: bool, entry: str) -> tuple[str, list[str]]:
+    """As :func:`wait_edits`, for tasks whose submissions, or the calls of their helpers, may be in several files."""
+    found: tuple[str, list[str]] = "", []
+    if first[0] == second[0]:
+        found = wait_edits(first[0], first[1:], second[1:], carried, entry)
+    source = source_of(*files) if not found[1] and len(files) > 1 else None
+    if source is None:
+        return found
+    heads = [source.head(source.at(file, line)) for file, line, _ in (first, second)]
+    if heads[0] is None or heads[1] is None:
+        return found
+    edits = helper_edits(source, heads[0], heads[1], (first[2], second[2]), entry)
+    return found if edits is None else (edits.awaited, list(edits))
 
 
 def wait_edits(

@@ -161,3 +161,68 @@ def test_the_orchestration_is_not_told_to_use_deps(findings, kernel, kind, repai
     eights = torch.full((16, 64), 8, dtype=torch.int32)
     (finding,) = findings(kernel, eights, torch.zeros_like(eights))
     assert finding.kind == kind and repair in finding.suggestion and "first_id" not in finding.suggestion
+
+
+_SHARED = """import pypto.language as pl
+
+TILE = pl.Tensor[[16, 64], pl.FP32]
+
+
+@pl.jit.inline
+def fill(x: pl.Tensor[[16, 64], pl.FP32], box: pl.Tensor[[16, 64], pl.FP32]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="pour"):
+        pl.store(pl.exp(pl.load(x, [0, 0], [16, 64])), [0, 0], box)
+    return box
+
+
+@pl.jit.inline
+def look_at(box: pl.Tensor[[16, 64], pl.FP32], y: pl.Tensor[[16, 64], pl.FP32]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="look"):
+        pl.store(pl.neg(pl.load(box, [0, 0], [16, 64])), [0, 0], y)
+
+
+@pl.jit.inline
+def clear(x: pl.Tensor[[16, 64], pl.FP32], box: pl.Tensor[[16, 64], pl.FP32]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="wipe"):
+        pl.store(pl.abs(pl.load(x, [0, 0], [16, 64])), [0, 0], box)
+    return box
+"""
+_ENTRY = """import pypto.language as pl
+from {module} import clear, fill, look_at
+
+
+@pl.jit
+def kernel(x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    box = pl.create_tensor([16, 64], dtype=pl.FP32)
+    box = fill(x, box)
+{reader}
+    box = clear(x, box)
+    return y
+"""
+_READERS = {
+    "helper": "    look_at(box, y)",
+    "own": '    with pl.at(level=pl.Level.CORE_GROUP, name_hint="look"):\n'
+    "        pl.store(pl.neg(pl.load(box, [0, 0], [16, 64])), [0, 0], y)",
+}
+
+
+@pytest.mark.parametrize("reader", _READERS)
+def test_helpers_of_another_file_are_edited_there(reader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    texts = {"shared": _SHARED, "entry": _ENTRY}
+    for number in range(3):
+        names = {part: f"{part}_{reader}_{number}" for part in texts}
+        for part, text in texts.items():
+            filled = text.replace("{module}", names["shared"]).replace("{reader}", _READERS[reader])
+            (tmp_path / f"{names[part]}.py").write_text(filled, "utf-8")
+        importlib.invalidate_caches()
+        found = run(loaded(tmp_path / f"{names['entry']}.py", "kernel"), [torch.ones(16, 64), torch.zeros(16, 64)])
+        if not found:
+            break
+        assert [finding.kind for finding in found] == ["war"]
+        for part in texts:
+            own = [line for line in found[0].suggestion.split("\n") if f"{names[part]}.py:" in line]
+            filled = (tmp_path / f"{names[part]}.py").read_text("utf-8")
+            texts[part] = pasted(filled, "\n".join(own)).replace(names["shared"], "{module}")
+    assert not found and number == 1
