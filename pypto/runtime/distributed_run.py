@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pypto.runtime.distributed_host import CHIP, HostTensor, HostWindow, Task
 from pypto.runtime.distributed_runner import SubCall
-from pypto.runtime.rank_checks import deadlock_finding, texts_now
+from pypto.runtime.rank_checks import deadlock_finding
+from pypto.runtime.rank_deadlocks import Standstill, waits_now
 from pypto.runtime.ranks import GRACE_S, RankProcess
 from pypto.runtime.ranks_exchange import GO, holds
-from pypto.runtime.ranks_protocol import Abandoned, Blocked, Dispatch, Done, Failed, TensorWords
+from pypto.runtime.ranks_protocol import (
+    Abandoned,
+    Blocked,
+    Dispatch,
+    Done,
+    Failed,
+    Recall,
+    Recalled,
+    TensorWords,
+)
 from pypto.runtime.ranks_pulse import LOOK_S, Pulses
 from pypto.sim.checks.findings import CheckError, Finding, WaitError
 from pypto.sim.checks.selection import NONE, Checks
@@ -73,6 +83,7 @@ class Execution:
     _index: dict[int, int] = field(default_factory=dict)
     _turn: int = -1
     _failure: RankError | None = None
+    _still: Standstill | None = None
     _pulses: Pulses = field(default_factory=Pulses)
 
     def __post_init__(self) -> None:
@@ -94,6 +105,8 @@ class Execution:
         except BaseException:
             self._quiet()
             raise
+        if self._still is not None:
+            raise self._deadlocked(self._still)
         if self._failure is not None:
             raise self._failure
         if len(self.done) != len(self.tasks):
@@ -271,26 +284,35 @@ class Execution:
         return all(self.crew.board.asleep(rank) == self._blocked[rank].asleep for rank in self._flying)
 
     def _deadlock(self) -> None:
-        lines = [
-            f"deadlock: every rank waits for a signal and none is left to send it "
-            f"({len(self._flying)} of {self.crew.world_size} ranks)"
-        ]
-        for rank in sorted(self._flying)[:8]:
-            lines.append(f"rank {rank} (device {self.crew.device_ids[rank]}) in {self._flying[rank].name}:")
-            lines += texts_now(self._blocked[rank])[:4]
-        if len(self._flying) > 8:
-            lines.append(f"... and {len(self._flying) - 8} more ranks")
-        held = self._held_back()
-        lines += held or [
-            "each wait needs a notify of the same cell on this rank; notify all peers first, then wait for them"
-        ]
-        programs = [task.program.callable for task in self._flying.values() if task.program is not None]
-        names = tuple(dict.fromkeys(task.name for task in self._flying.values()))
-        finding = deadlock_finding(lines, names, programs)
+        """Nothing can move: note who waits for what, and let the ranks give up and say what they have told."""
+        self._still = Standstill(
+            self.crew.device_ids,
+            {rank: task.name for rank, task in self._flying.items()},
+            {rank: waits_now(rank, self._blocked[rank]) for rank in self._flying},
+            frozenset(range(self.crew.world_size)) - {task.target for task in self.tasks if task.kind == CHIP},
+            self._held_back(),
+        )
+        self._fail(RankDeadlockError("deadlock"))
+
+    def _deadlocked(self, still: Standstill) -> RankError:
+        """The error, once all ranks are quiet."""
+        still = dataclasses.replace(still, recalled=self._recall())
+        lines, names = still.lines(), tuple(dict.fromkeys(still.dispatches.values()))
+        ahead = bool(still.ahead()) or not still.recalled
+        finding = deadlock_finding(lines, names, still.setting(), still.silent(), ahead)
+        finding = dataclasses.replace(finding, locations=still.places())
         if not self.checks.kinds & {"deadlock", finding.kind}:
-            self._fail(RankDeadlockError("\n".join(lines)))
-            return
-        self._fail(RankWaitError([finding], f"{finding.message}\nto repair: {finding.suggestion}"))
+            return RankDeadlockError("\n".join(lines))
+        return RankWaitError([finding], f"{finding.message}\nto repair: {finding.suggestion}")
+
+    def _recall(self) -> dict[int, Recalled]:
+        """What every rank has told others in this run; nothing when a rank is lost."""
+        found = {}
+        for rank, process in enumerate(self.crew.chips):
+            if self.crew.broken or not process.send(Recall(self.run)) or not process.connection.poll(GRACE_S):
+                return {}
+            found[rank] = process.connection.recv()
+        return found
 
     def _held_back(self) -> list[str]:
         """Dispatches that have not started because they read what a waiting one writes."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from pypto.runtime.ranks_exchange import cell_value
 from pypto.runtime.run_config import RunConfig
 from pypto.sim.checks.collectives import REPAIR, unmet_collective, waiting_places
 from pypto.sim.checks.failures import STARVATION_REPAIR, STARVED
@@ -18,7 +17,7 @@ from pypto.sim.checks.selection import Checks
 
 if TYPE_CHECKING:
     from pypto.runtime.distributed_host import Task
-    from pypto.runtime.ranks_protocol import Blocked, Done
+    from pypto.runtime.ranks_protocol import Done
     from pypto.sim.checks.rank_log import RankLog
 
 _OVERSHOT: Final = re.compile(r"== (-?\d+), holds (-?\d+)")
@@ -76,29 +75,29 @@ class RunChecks:
         return result
 
 
-def texts_now(blocked: Blocked) -> list[str]:
-    """What a rank waits for, with what the cells hold now: peers may have notified after it began to wait."""
-    return [
-        re.sub(r", holds -?\d+", f", holds {cell_value(address)}", text)
-        for text, (address, _, _) in zip(blocked.texts, blocked.waits)
-    ]
+def deadlock_finding(
+    lines: Sequence[str], names: Sequence[str], sets: Sequence[str] = (), silent: str = "", ahead: bool = True
+) -> Finding:
+    """The finding of ranks that wait for signals nobody will send.
 
-
-def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Sequence[Any]) -> Finding:
-    """The finding of ranks that wait for signals nobody will send."""
+    ``names`` of the dispatches; ``sets``: kernels that set a cell that is waited for; ``silent``: whose signal is
+    missing; ``ahead``: whether somebody who waits would have told later.
+    """
     text = "\n".join(lines)
-    advice = ["notify the peers first, before any wait: publish, notify, wait, read"]
+    advice = ["notify the peers first, before any wait: publish, notify, wait, read"] if ahead else []
     passed = [match for match in _OVERSHOT.finditer(text) if int(match[2]) > int(match[1])]
+    short = next((m for m in _SHORT.finditer(text) if 0 < int(m[2]) < int(m[1])), None)
     if passed:
         advice.insert(
             0, f"wait with WaitCmp.Ge: the cell has passed the value {passed[0][1]} that WaitCmp.Eq waits for"
         )
     elif " == " in text:
         advice.append("wait with WaitCmp.Ge: a counter can pass the value that WaitCmp.Eq waits for")
-    sets = _sets(programs)
-    if sets and any(0 < int(match[2]) < int(match[1]) for match in _SHORT.finditer(text)):
+    if silent and not passed:
+        advice.append(silent)
+    if short is not None and sets:
         advice.insert(0, f"use NotifyOp.AtomicAdd: {', '.join(sets)} signals with NotifyOp.Set, which does not add up")
-    elif not sets and (short := next((m for m in _SHORT.finditer(text) if 0 < int(m[2]) < int(m[1])), None)):
+    elif short is not None:
         advice.insert(0, f"wait for the credits that are sent, {short[2]} instead of {short[1]}, or send more of them")
     signals = re.findall(r"signal (\w+)\[", text)
     kernels = tuple(dict.fromkeys(re.findall(r"wait of (\w+),", text)))
@@ -114,23 +113,6 @@ def deadlock_finding(lines: Sequence[str], names: Sequence[str], programs: Seque
     cells = re.findall(r"signal \w+\[([\d, ]+)\]", text)
     ranges = tuple((int(index), int(index) + 1) for index in cells[0].split(", ")) if cells else ()
     return Finding(kind, message, signals[0] if signals else "", (*kernels, *names), places, None, ranges, repair)
-
-
-def _sets(programs: Sequence[Any]) -> list[str]:
-    """Kernels that notify by setting a cell."""
-    from pypto.sim.syntax import Instruction
-
-    return list(
-        dict.fromkeys(
-            kernel.name
-            for program in programs
-            for kernel in program.program.kernels.values()
-            for statement in kernel.statements
-            if isinstance(statement, Instruction)
-            and statement.mnemonic == "notify"
-            and statement.attributes.get("op") in ("set", 1)
-        )
-    )
 
 
 __all__ = ["CheckError", "RunChecks", "WaitError", "checks_of", "deadlock_finding", "effective"]

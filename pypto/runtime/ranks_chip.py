@@ -30,6 +30,8 @@ from pypto.runtime.ranks_protocol import (
     Explained,
     Failed,
     Finish,
+    Recall,
+    Recalled,
     TensorWords,
     TimeIt,
 )  # fmt: skip
@@ -47,6 +49,7 @@ from pypto.runtime.spans import (
 )
 from pypto.runtime.task_runtime import Sizing, sizing
 from pypto.sim.chips import chip
+from pypto.sim.told_signals import ToldSignals
 
 READY = ("ready",)
 _NO_CONFIG = RunConfig()
@@ -94,6 +97,8 @@ class ChipMain:
         self.timing = ChipTiming(setup.platform.chip)
         self._arena: Sizing | None = sizing(RunConfig(platform=setup.platform.name), {}, setup.platform)
         self._launched: dict[int, Launched] = {}
+        self._told: list[ToldSignals] = []
+        self._told_in = -1
         # The fixed cost of a run is the parent's; what remains here is starting the cores.
         self._launch_ns = round(chip(setup.platform.chip).host.launch.value)
 
@@ -114,6 +119,8 @@ class ChipMain:
                 self.connection.send(
                     Explained(tuple(self._explained(self._launched[n].timed) for n in message.dispatches))
                 )
+            elif isinstance(message, Recall):
+                self.connection.send(self._recalled(message.run))
             elif isinstance(message, Finish):
                 self._finish(message)
                 if message.answers:
@@ -125,6 +132,9 @@ class ChipMain:
         exchange = RankExchange(
             self.setup.board, self.setup.rank, self.connection, dispatch.number, dispatch.run, in_turns
         )
+        if dispatch.run != self._told_in:
+            self._told, self._told_in = [], dispatch.run
+        self._told.append(exchange.told)
         try:
             answer: Any = self._run(dispatch, exchange)
         except RunAbandoned:
@@ -187,6 +197,12 @@ class ChipMain:
         return Done(
             dispatch.number, timed.digest, before, after, signals, now_ns, execution.findings, execution.rank_log
         )
+
+    def _recalled(self, run: int) -> Recalled:
+        """What the dispatches of a run have told other ranks."""
+        signals = self._told if run == self._told_in else []
+        told = tuple(row for launch in signals for row in launch.rows())
+        return Recalled(told, tuple(dict.fromkeys(place for launch in signals for place in launch.ahead)))
 
     def _explained(self, timed: TimedLaunch) -> Any:
         """What the time of a launch went on."""

@@ -10,6 +10,7 @@ from typing import Final
 from pypto.runtime.ranks_protocol import Blocked, Words
 from pypto.runtime.shared_memory import SharedRegion
 from pypto.sim.distributed_tasks import Waiting
+from pypto.sim.told_signals import ToldSignals
 
 GO: Final = ("go",)
 
@@ -74,6 +75,7 @@ class RankExchange:
     def __init__(self, board: RankBoard, rank: int, connection: Connection, number: int, run: int, in_turns: bool):
         self.board, self.rank, self.connection = board, rank, connection
         self.number, self.run, self.in_turns = number, run, in_turns
+        self.told = ToldSignals()
 
     def wake(self, rank: int) -> None:
         """A signal cell of ``rank`` was changed."""
@@ -91,7 +93,8 @@ class RankExchange:
         number = RankExchange.sleeps
         cells = tuple((w.address, w.expected, w.comparison) for w in waits)
         self.board.fall_asleep(self.rank, number)
-        self.connection.send(Blocked(self.number, number, cells, tuple(w.text for w in waits)))
+        texts, names = tuple(w.text for w in waits), tuple(w.cell for w in waits)
+        self.connection.send(Blocked(self.number, number, cells, texts, names))
         if self.in_turns:
             self.connection.recv()
         else:

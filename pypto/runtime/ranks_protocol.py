@@ -110,12 +110,28 @@ class Abandoned:
 
 @dataclass(frozen=True)
 class Blocked:
-    """A dispatch waits: (address, expected, comparison) per block, and what to say about each."""
+    """A dispatch waits: (address, expected, comparison) per block, what to say about each, and the name of its cell."""
 
     number: int
     asleep: int
     waits: tuple[tuple[int, int, int], ...]
     texts: tuple[str, ...]
+    cells: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Say what your dispatches of this run have told other ranks."""
+
+    run: int
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What a rank has told others (:class:`pypto.sim.told_signals.Told`); (signal, place) where it would tell more."""
+
+    told: tuple[Any, ...] = ()
+    ahead: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _notify(frame, code, pc):
     else:
         atomic_set_int32(address + offset, value)
     world = load_word(context_of(frame, tensor) + 8 * (CTX_WORLD + peer))
-    frame[opcodes.DETAIL] = world
+    frame[opcodes.DETAIL], frame[opcodes.DETAIL + 1] = world, code[pc + 2]
     frame[opcodes.ARGUMENTS], frame[opcodes.ARGUMENTS + 1] = name, world
     frame[opcodes.ARGUMENTS + 2], frame[opcodes.ARGUMENTS + 3] = value, code[pc + 6]
     return 0
@@ -154,11 +154,9 @@ def _wait(frame, code, pc):
         return fault
     value = atomic_add_int32(address, 0)
     frame[opcodes.DETAIL], frame[opcodes.DETAIL + 1], frame[opcodes.DETAIL + 2] = address, expected, comparison
-    if not holds(value, expected, comparison):
-        return -1
     frame[opcodes.ARGUMENTS], frame[opcodes.ARGUMENTS + 1] = name, value
     frame[opcodes.ARGUMENTS + 2], frame[opcodes.ARGUMENTS + 3] = expected, comparison
-    return 0
+    return 0 if holds(value, expected, comparison) else -1
 
 
 @kernel_code

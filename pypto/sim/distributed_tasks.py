@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pypto.sim import opcodes as op
 from pypto.sim.crew import Channels, Seat, resume
@@ -17,6 +17,7 @@ from pypto.sim.faults import DeadlockError, where
 from pypto.sim.frames import Core, Trace
 from pypto.sim.recording import Words
 from pypto.sim.tasks import TaskPlan
+from pypto.sim.told_signals import ToldSignals, cell_operand, notifies
 from pypto.sim.wait_answers import answers
 from pypto.sim.waiting import overdue, waits_text
 
@@ -27,16 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A block that waits for a signal cell: where the cell is, what it must hold, and who waits."""
+    """A block that waits for a signal cell: where the cell is, what it must hold, who waits, the name of the cell."""
 
     address: int
     expected: int
     comparison: int
     text: str
+    cell: int
 
 
 class Exchange(Protocol):
-    """How a launch reaches the other ranks."""
+    """How a launch reaches the other ranks; ``told``: what it has told them."""
+
+    told: ToldSignals
 
     def wake(self, rank: int) -> None:
         """A signal cell of ``rank`` was changed."""
@@ -214,7 +218,7 @@ class PendingTasks:
             before = _place(seat)
             status = resume(seat, [*entry.running, *entry.done], self.launch.allocations)
             if status == op.NOTIFIED:
-                self._wake(int(seat.frame.words[op.DETAIL]))
+                self._wake(seat)
             elif status == op.OUT_OF_FUEL:
                 self._check()
             elif status == op.BLOCKED:
@@ -237,9 +241,11 @@ class PendingTasks:
 
     # --- the other ranks ----------------------------------------------------------------------------------------------
 
-    def _wake(self, rank: int) -> None:
+    def _wake(self, seat: Seat) -> None:
+        """A block has notified."""
         if self.exchange is not None:
-            self.exchange.wake(rank)
+            self.exchange.told.note(seat)
+            self.exchange.wake(int(seat.frame.words[op.DETAIL]))
 
     def _check(self) -> None:
         if self.exchange is not None:
@@ -259,14 +265,19 @@ class PendingTasks:
         others = [_describe((entry, seat)) for entry, seat in blocked if self._waiting(entry, seat) is None]
         starved = "".join(f"\n{line}" for line in (*self._starved(), *others))
         texts = [waits[0].text + starved, *(w.text for w in waits[1:])]
-        self.exchange.sleep([replace(w, text=text) for w, text in zip(waits, texts)])
+        try:
+            self.exchange.sleep([replace(w, text=text) for w, text in zip(waits, texts)])
+        except Exception:
+            later = [m.program for entry in self.tasks.values() if not entry.started for m in entry.plan.members]
+            self.exchange.told.note_ahead([seat for _, seat in blocked], later)
+            raise
 
     def _waiting(self, entry: SetAside, seat: Seat) -> Waiting | None:
         if _mnemonic(seat) not in ("signal_wait", "signal_defer"):
             return None
         words = seat.frame.words
         address, expected, comparison = (int(word) for word in words[op.DETAIL : op.DETAIL + 3])
-        return Waiting(address, expected, comparison, _describe((entry, seat)))
+        return Waiting(address, expected, comparison, _describe((entry, seat)), int(words[op.ARGUMENTS]))
 
     def _starved(self) -> list[str]:
         """Tasks that could start if blocked ones did not hold the cores."""
@@ -293,8 +304,7 @@ class PendingTasks:
 
 def _notifies(entry: SetAside) -> bool:
     """Whether a task sends a signal."""
-    statements = (s for member in entry.plan.members for s in member.program.statements)
-    return any(getattr(statement, "mnemonic", "") == "notify" for statement in statements)
+    return any(True for member in entry.plan.members for _ in notifies(member.program))
 
 
 def _place(seat: Seat) -> tuple[int, int, int]:
@@ -315,7 +325,7 @@ def _describe(blocked: tuple[SetAside, Seat]) -> str:
     if name not in ("signal_wait", "signal_defer"):
         return waits_text(seat, entry.running, [*entry.running, *entry.done])
     index = int(words[op.SITE])
-    signal, cell = _cell(seat, index)
+    signal, cell = cell_operand(seat, index)
     value = "" if not words[op.DETAIL] else f", holds {_cell_value(int(words[op.DETAIL]))}"
     comparison = "==" if int(words[op.DETAIL + 2]) == 0 else ">="
     verb = "wait" if name == "signal_wait" else "deferred wait"
@@ -323,14 +333,6 @@ def _describe(blocked: tuple[SetAside, Seat]) -> str:
         f"  {verb} of {program.name}, block {seat.block} of {entry.blocks}: signal {signal}[{cell}] {comparison} "
         f"{int(words[op.DETAIL + 1])}{value}{where(program, index)}"
     )
-
-
-def _cell(seat: Seat, index: int) -> tuple[str, str]:
-    statement = seat.frame.program.statements[index]
-    operands: Any = getattr(statement, "operands", ())
-    offsets = seat.frame.program.offsets
-    indices = [item if isinstance(item, int) else int(seat.frame.words[offsets[item.name]]) for item in operands[1]]
-    return operands[0].name, ", ".join(map(str, indices))
 
 
 def _cell_value(address: int) -> int:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _CALL: Final = re.compile(
     r"\.((?:allreduce|barrier|broadcast|allgather|reduce_scatter|all_to_all_v|all_to_all)\s*\(.*)$"
 )
-_PLACE: Final = re.compile(r"(?m) at (\S+):(\d+)$")
-_RANK: Final = re.compile(r"(?m)^rank (\d+) ")
+_PLACE: Final = re.compile(r"(?m)^.*\bwaits?\b.* at (\S+):(\d+)$")
+_RANK: Final = re.compile(r"(?m)^rank (\d+) \(")
 REPAIR: Final = (
     "let every rank of the domain make the same collectives with the same operation and operands, in the same order: "
     "take the call out of the branch or loop that depends on the rank"
@@ -75,7 +75,7 @@ def _calls(events: Sequence[Event]) -> list[Event]:
 
 
 def _divergence(order: RunOrder, one: int, calls: Sequence[Event], two: int, others: Sequence[Event]) -> Finding | None:
-    from pypto.sim.checks.ranks import cell_of
+    from pypto.sim.checks.signal_names import cell_of
 
     for number, (a, b) in enumerate(zip_longest(calls, others)):
         if a is not None and b is not None and collective_at(a.place.location) == collective_at(b.place.location):
@@ -96,7 +96,7 @@ def _divergence(order: RunOrder, one: int, calls: Sequence[Event], two: int, oth
 
 
 def waiting_places(text: str) -> tuple[Location, ...]:
-    """Source lines that the text of a deadlock names."""
+    """Source lines at which something waits, from the text of a deadlock."""
     return tuple(dict.fromkeys(Location(file, int(line), "waits") for file, line in _PLACE.findall(text)))
 
 

@@ -52,7 +52,7 @@ def deferred_findings(order: RunOrder) -> Iterator[Finding]:
 
 
 def _misread(order: RunOrder, wait: Event, what: str) -> Finding:
-    from pypto.sim.checks.ranks import cell_of
+    from pypto.sim.checks.signal_names import cell_of
 
     message = (
         f"rank {wait.rank} defers '{wait.place.task}' on '{wait.place.tensor}' {what} when it is compared without a "
@@ -67,7 +67,7 @@ def _misread(order: RunOrder, wait: Event, what: str) -> Finding:
 
 
 def _too_many(order: RunOrder, wait: Event, count: int) -> Finding:
-    from pypto.sim.checks.ranks import cell_of
+    from pypto.sim.checks.signal_names import cell_of
 
     message = f"'{wait.place.task}' registers {count} conditions; a task has at most {CONDITIONS}"
     repair = f"spread the conditions over several tasks of up to {CONDITIONS}, and name all of them in deps=[...]"

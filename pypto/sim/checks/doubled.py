@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def doubled_findings(order: RunOrder) -> Iterator[Finding]:
     """Additions of both lanes that no wait on their cell needs twice."""
-    from pypto.sim.checks.ranks import cell_of
+    from pypto.sim.checks.signal_names import cell_of
 
     for dispatch, (_, log) in order.logs.items():
         extra: Counter[tuple[int, int]] = Counter()

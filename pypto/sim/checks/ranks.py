@@ -8,18 +8,18 @@ from typing import Final
 
 import numpy as np
 
-from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import overlaps, shared_runs
 from pypto.sim.checks.collectives import collective_at
 from pypto.sim.checks.deferred import deferred_findings
 from pypto.sim.checks.doubled import doubled_findings
 from pypto.sim.checks.findings import Finding, Location
 from pypto.sim.checks.places import index_ranges, ranges_text
+from pypto.sim.checks.race_causes import cause_of
 from pypto.sim.checks.rank_log import Place, Window
 from pypto.sim.checks.rank_order import NOTIFIES, Event, RunOrder, sets_cell
+from pypto.sim.checks.signal_names import cell_of, cell_text
 from pypto.sim.checks.unordered import Unordered
 from pypto.sim.checks.watch import Memory
-from pypto.sim.distributed import DOMAIN_SHIFT
 from pypto.sim.recording import Words
 
 _EQUAL: Final = 0
@@ -45,23 +45,32 @@ def _races(order: RunOrder) -> Iterator[Finding]:
         return
     unordered = Unordered(order, numbers)
     looked_at: Counter[tuple[Place, Place]] = Counter()
+    told: set[tuple[Place, Place]] = set()
     for at in unordered.doubtful.tolist():
         rest = unordered.later(at)
         for first in range(0, len(rest), _COMPARED_AT_ONCE):
-            yield from _races_of(order, int(numbers[at]), numbers[rest[first : first + _COMPARED_AT_ONCE]], looked_at)
+            others = numbers[rest[first : first + _COMPARED_AT_ONCE]]
+            yield from _races_of(order, int(numbers[at]), others, looked_at, told)
 
 
 def _races_of(
-    order: RunOrder, number: int, others: Words, looked_at: Counter[tuple[Place, Place]]
+    order: RunOrder, number: int, others: Words, looked_at: Counter[tuple[Place, Place]], told: set[tuple[Place, Place]]
 ) -> Iterator[Finding]:
-    """Races of one access with some of those that it is not ordered with."""
+    """Races of one access with some of those that it is not ordered with.
+
+    The first race of two lines says why; what is missing between later ones, in a loop, is the same.
+    """
     a, boxes = order.events[number], order.events.boxes(others)
     for index in np.flatnonzero(overlaps(boxes, np.repeat(a.words[None], len(boxes), 0))).tolist():
         b = order.events[int(others[index])]
         pair = a.place, b.place
         if looked_at[pair] < _RACES_PER_PAIR and not _within_one_collective(a, b):
             looked_at[pair] += 1
-            yield _race(order, a, b)
+            stale = _early_credit(order, a, b) or _early_credit(order, b, a)
+            if stale is not None or not {pair, pair[::-1]} & told:
+                yield _race(order, a, b, stale)
+            if stale is None:
+                told.add(pair)
 
 
 def _within_one_collective(a: Event, b: Event) -> bool:
@@ -81,20 +90,7 @@ def _window_of(order: RunOrder, event: Event, low: int) -> tuple[Window | None, 
     return None, -1, low
 
 
-def cell_of(order: RunOrder, signal: Event) -> tuple[tuple[int, int] | None, tuple[tuple[int, int], ...]]:
-    """(bytes, index ranges) of a signal cell within its window."""
-    name = int(signal.words[0])
-    domain, byte = name >> DOMAIN_SHIFT, name & (1 << DOMAIN_SHIFT) - 1
-    for window in order.logs[signal.dispatch][1].windows:
-        low = byte - window.offset
-        if window.domain == domain and 0 <= low < window.size:
-            span = low, low + window.bits // 8
-            memory = Memory(window.name, window.shape, window.bits, 0, window.size)
-            return span, index_ranges(memory, np.array([span], np.int64))
-    return None, ()
-
-
-def _race(order: RunOrder, a: Event, b: Event) -> Finding:
+def _race(order: RunOrder, a: Event, b: Event, early: Event | None) -> Finding:
     if b.writes and not a.writes:
         a, b = b, a  # the write first
     shared = shared_runs(a.words, b.words)
@@ -114,21 +110,12 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
     what = f"{acts[0]} and {acts[1]} {text} of the window '{tensor}' of rank {owner}"
     places = tuple(dict.fromkeys((a.place.location, b.place.location)))
     tasks = tuple(dict.fromkeys((a.place.task, b.place.task)))
-    early = _early_credit(order, a, b) or _early_credit(order, b, a)
     if early is not None:
         return _stale(order, what, early, (*places, early.place.location), tasks)
-    told = _told_before(order, a, b)
-    if told is not None and _published_before(order, a, told):
-        message = f"{what}; what was published before is overwritten and nothing says that its reader is done"
-        repair = (
-            "a second barrier: every rank notifies after its reads, and the owner waits for that before it overwrites; "
-            "or take turns between two buffers"
-        )
-        return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
-    if told is not None:
-        message = f"{what}; the notify that the reader waited for is sent before the data is there"
-        repair = "move the notify after the store: publish, then notify (the peers read as soon as they are told)"
-        return Finding("publish-order", message, tensor, tasks, (*places, told.place.location), span, ranges, repair)
+    cause = cause_of(order, a, b)
+    if cause is not None:
+        places = tuple(dict.fromkeys((*places, *cause.places)))
+        return Finding(cause.kind, what + cause.text, tensor, tasks, places, span, ranges, cause.repair)
     weak = _weak_wait(order, a, b)
     if weak is not None:
         return _too_weak(order, what, weak, tensor, (*places, weak.place.location), tasks, span, ranges)
@@ -146,29 +133,6 @@ def _race(order: RunOrder, a: Event, b: Event) -> Finding:
     return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
 
 
-def _told_before(order: RunOrder, a: Event, b: Event) -> Event | None:
-    """A notify that comes before access ``a`` of its rank and that the rank of ``b`` has waited for."""
-    for found in order.notifies.values():
-        numbers = np.array([notify.number for notify in found if notify.rank == a.rank], np.int64)
-        chain, position = order.chain[numbers], order.position[numbers]
-        both = (order.clocks[a.number, chain] > position) & (order.clocks[b.number, chain] > position)
-        if both.any():
-            return order.events[int(numbers[np.flatnonzero(both)[0]])]
-    return None
-
-
-def _published_before(order: RunOrder, a: Event, notify: Event) -> bool:
-    """Whether the rank of write ``a`` has written some of its bytes already before ``notify``."""
-    kinds = order.events.kind
-    writes = np.flatnonzero((kinds < NOTIFIES) & (kinds & w.WRITES != 0) & (order.events.ranks() == a.rank))
-    earlier = writes[order.clocks[notify.number, order.chain[writes]] > order.position[writes]]
-    for first in range(0, len(earlier), _COMPARED_AT_ONCE):
-        boxes = order.events.boxes(earlier[first : first + _COMPARED_AT_ONCE])
-        if np.any(overlaps(boxes, np.repeat(a.words[None], len(boxes), 0))):
-            return True
-    return False
-
-
 def _early_credit(order: RunOrder, first: Event, second: Event) -> Event | None:
     """A wait before ``second`` that was meant for a notify after ``first`` but is satisfied without it."""
     for wait in order.waits:
@@ -180,24 +144,35 @@ def _early_credit(order: RunOrder, first: Event, second: Event) -> Event | None:
 
 
 def _weak_wait(order: RunOrder, first: Event, second: Event) -> Event | None:
-    """A wait before ``second`` on the cell that a notify after ``first`` adds to, satisfied by other ranks' credits."""
+    """A wait before ``second`` for the cell of a notify after ``first``, satisfied by others' credits or by none."""
     for wait in order.waits:
-        after = wait.rank == second.rank and order.reaches(wait, second)
-        if after and order.credits_behind(first, wait, adding_only=True):
+        if collective_at(wait.place.location):
+            continue  # its thresholds are not the author's
+        adding_only = not _proves_nothing(order, wait)
+        if order.reaches(wait, second) and order.credits_behind(first, wait, adding_only=adding_only):
             return wait
     return None
+
+
+def _proves_nothing(order: RunOrder, wait: Event) -> bool:
+    """Whether a wait is over before anybody notifies."""
+    return int(wait.words[3]) != _EQUAL and int(wait.words[2]) <= order.before_run.get(wait.cell, 0)
 
 
 def _too_weak(
     order: RunOrder, what: str, wait: Event, tensor: str, places: tuple[Location, ...], tasks: tuple[str, ...],
     span: tuple[int, int], ranges: tuple[tuple[int, int], ...],
 ) -> Finding:  # fmt: skip
-    expected, total = int(wait.words[2]), order.reachable_value(wait)
-    message = (
-        f"{what}; the wait for '{wait.place.tensor}' >= {expected} in '{wait.place.task}' is satisfied by the credits "
-        f"of other ranks: the cell reaches {total}"
-    )
-    repair = f"wait for the credits of all ranks that write ({total} here), or give every rank a cell of its own"
+    expected, total, cell = int(wait.words[2]), order.reachable_value(wait), cell_text(order, wait)
+    if _proves_nothing(order, wait):
+        by, repair = (
+            "before anybody notifies",
+            f"raise the threshold: the wait has to need the notify, >= {expected + 1}",
+        )
+    else:
+        by = f"by the credits of other ranks: the cell reaches {total}"
+        repair = f"wait for the credits of all ranks that write ({total} here), or give every rank a cell of its own"
+    message = f"{what}; the wait for {cell} >= {expected} in '{wait.place.task}' is satisfied {by}"
     return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
 
 

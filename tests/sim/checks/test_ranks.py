@@ -121,3 +121,71 @@ def test_a_threshold_that_the_credits_of_another_rank_reach():
     order = RunOrder({n: (n, each) for n, each in enumerate(logs)}, {}, {})
     (finding,) = rank_findings(order)
     assert finding.kind == "window-race" and "(2 here)" in finding.suggestion
+
+
+def only(*logs: RankLog):
+    """The one finding of a run."""
+    order = RunOrder({n: (n, each) for n, each in enumerate(logs)}, {}, {})
+    (finding,) = rank_findings(order)
+    return finding
+
+
+TELLS = (("write", 0), ("notify", 1, 0, 1))
+WHY = {
+    "the wait is missing": (TELLS, (("read", 0),), "notifies 'signal'[0, 0] of rank 1 after it, and rank 1 does not wait"),
+    "the wait comes late": (TELLS, (("read", 0), ("wait", 0, 1)), "rank 1 waits for that only after it reads"),
+    "another cell is awaited": (
+        (("notify", 1, 8, 1), *TELLS), (("wait", 8, 1), ("read", 0)), "rank 1 does not wait for that",
+    ),
+    "the notify is for itself": ((("write", 0), ("notify", 0, 0, 1)), (("read", 0),), "is for itself"),
+    "nothing is said": ((("write", 0),), (("read", 0),), "no notify and wait order the two"),
+    "the wait needs nothing": (TELLS, (("wait", 0, 0), ("read", 0)), "satisfied before anybody notifies"),
+    "its reader is not awaited": (
+        (*TELLS, ("write", 0)), (*READER, ("notify", 0, 8, 1)), "rank 0 does not wait for that",
+    ),
+    "its reader is awaited too little": (
+        (*TELLS, ("wait", 8, 0), ("write", 0)), (*READER, ("notify", 0, 8, 1)), "rank 0 has not waited for as much",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHY)
+def test_why_two_accesses_are_not_ordered(case):
+    writer, reader, said = WHY[case]
+    finding = only(log(0, *writer), log(1, *reader))
+    assert finding.kind == "window-race" and said in finding.message, finding.message
+
+
+def test_a_missing_wait_in_a_loop_is_no_notify_that_comes_too_early():
+    """The reader has heard of the writer in the round before; what is missing is its own wait."""
+    writer, reader = [("write", 0), ("notify", 1, 0, 1)], [("wait", 0, 1), ("read", 0)]
+    for round_ in (1, 2):
+        writer += [("wait", 8, round_), ("write", 1), ("notify", 1, 16, 1)]
+        reader += [("notify", 0, 8, 1), ("read", 1)]
+    finding = only(log(0, *writer), log(1, *reader))
+    assert finding.kind == "window-race" and "rank 1 does not wait for that" in finding.message
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_notify_that_comes_too_early_in_a_loop(rounds):
+    """Rows of their own, so that only the order of store and notify is wrong."""
+    writer, reader = [], []
+    for round_ in range(1, rounds + 1):
+        writer += [("notify", 1, 8 * round_, 1), ("write", round_)]
+        reader += [("wait", 8 * round_, 1), ("read", round_)]
+    finding = only(log(0, *writer), log(1, *reader))
+    assert finding.kind == "publish-order" and "after the store" in finding.suggestion
+
+
+def test_what_a_third_rank_passes_on():
+    logs = log(0, ("write", 0), ("notify", 2, 0, 1)), log(1, ("read", 0)), log(2, ("wait", 0, 1), ("notify", 1, 0, 1))
+    finding = only(*logs)
+    assert "rank 2 notifies 'signal'[0, 0] of rank 1 after it, and rank 1 does not wait for that" in finding.message
+
+
+def test_a_threshold_of_a_third_rank_that_is_too_low():
+    """Rank 2 gathers both ranks' credits and releases the reader; it waits for one of them."""
+    gather = log(2, ("wait", 0, 1), ("notify", 1, 0, 1))
+    logs = log(0, ("write", 0), ("notify", 2, 0, 1)), log(1, ("notify", 2, 0, 1), *READER), gather
+    finding = only(*logs)
+    assert finding.kind == "window-race" and "satisfied by the credits of other ranks" in finding.message
