@@ -87,14 +87,14 @@ def _build(dump: Path, family: BackendType, platform: str, folder: Path) -> Path
     """A build directory of ``dump``, made by the passes that follow it; after the last pass, the one it lies in."""
     from pypto.ir.artifact import write_build
     from pypto.ir.enums import FunctionType
-    from pypto.ir.lowering.build import build, spaces_of
+    from pypto.ir.lowering.build import build, fitting, spaces_of
     from pypto.ir.passes.pipeline import lowering_passes, placement_passes, run_passes
     from pypto.runtime.callable import DEFAULT_RUNTIME
     from pypto.sim.chips import chip
 
     description = chip(platform)
     capacity = {name: space.capacity_bytes for name, space in spaces_of(description).items()}
-    passes = lowering_passes() + placement_passes(description.generation, capacity)
+    passes = lowering_passes() + placement_passes(description.generation, capacity, fitting(description))
     left = passes[int(dump.name[:2]) :]
     if not left:
         return dump.parent.parent

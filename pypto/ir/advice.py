@@ -1,23 +1,18 @@
-"""Advisory diagnostics: warnings on standard error and performance hints in the build directory (spec language 8.4)."""
+"""Advisory diagnostics: warnings on standard error (spec language 8.4); performance hints are in ``hints.py``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
-from pathlib import Path
 
 from pypto.ir import nodes as ir
 from pypto.ir.accesses import DESTINATION, Accesses
-from pypto.ir.enums import FunctionType, MemorySpace, ParamDirection
+from pypto.ir.enums import ParamDirection
 from pypto.ir.pass_manager import DiagnosticCheck, DiagnosticPhase
 from pypto.ir.span import Span
 from pypto.ir.walk import blocks, direct_expressions, statements, targets, walk
-from pypto.log import log_info, log_warn
-
-INNERMOST_BYTES = {"a2a3": 512, "a5": 128}
-"""Innermost extent of a load or store below which PH001 speaks (spec language 7.7)."""
-DEVICE = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
+from pypto.log import log_warn
 
 
 @dataclass(frozen=True)
@@ -75,20 +70,6 @@ class Advisor:
             if own and str(advice) not in self._said:
                 self._said.add(str(advice))
                 log_warn(str(advice))
-
-
-def hint(program: ir.Program, generation: str, report: Path, disabled: Set[DiagnosticCheck]) -> None:
-    """Append the performance hints on a placed ``program`` to ``report/perf_hints.log``."""
-    if DiagnosticCheck.TileInnermostDimGranularity in disabled:
-        return
-    found = [a for f in program.functions.values() if f.type in DEVICE for a in _short_rows(f, generation)]
-    if not found:
-        return
-    report.mkdir(parents=True, exist_ok=True)
-    with (report / "perf_hints.log").open("a", encoding="utf-8") as log:
-        for advice in dict.fromkeys(found):
-            log.write(f"[perf_hint PH001] {advice.check.name}: {advice.message} at {advice.span}\n")
-    log_info(f"{len(dict.fromkeys(found))} performance hints in {report / 'perf_hints.log'}")
 
 
 # --- warnings ---
@@ -203,32 +184,3 @@ WARNINGS: dict[DiagnosticCheck, Callable[[ir.Function, ir.Program], Iterator[Adv
     DiagnosticCheck.UnusedVariable: _unused,
     DiagnosticCheck.UnusedControlFlowResult: _unused_results,
 }
-
-
-# --- hints ---
-
-
-def _short_rows(function: ir.Function, generation: str) -> Iterator[Advice]:
-    least = INNERMOST_BYTES[generation]
-    for stmt in statements(function.body):
-        for expr in direct_expressions(stmt):
-            for call in walk(expr):
-                kind = _transferred(call)
-                if kind is None:
-                    continue
-                row = kind.shape[-1] * kind.dtype.get_bit() // 8
-                if row < least:
-                    yield Advice(
-                        DiagnosticCheck.TileInnermostDimGranularity,
-                        f"{getattr(call, 'op', '')} moves rows of {row} bytes, the memory likes {least} or more",
-                        call.span,
-                    )
-
-
-def _transferred(call: ir.Expr) -> ir.TileType | None:
-    """The tile that a load or store moves between GM and the chip."""
-    if not isinstance(call, ir.Call) or call.op not in ("tile.load", "tile.store"):
-        return None
-    kind = call.type if call.op == "tile.load" else call.arguments["tile"].type
-    on_chip = isinstance(kind, ir.TileType) and kind.space in (None, MemorySpace.Vec, MemorySpace.Mat, MemorySpace.Acc)
-    return kind if on_chip and isinstance(kind, ir.TileType) else None

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pypto.ir import nodes as ir
-from pypto.ir.advice import Advisor, hint
+from pypto.ir.advice import Advisor
 from pypto.ir.enums import FunctionType
 from pypto.ir.errors import CompileError, Error, PartialCodegenError
+from pypto.ir.hints import hint
 from pypto.ir.pass_manager import (
     DiagnosticCheck,
     DiagnosticPhase,
@@ -226,7 +227,7 @@ def _compile_chip(
     from pypto.ir.compiled_program import CompiledProgram
     from pypto.ir.lowering.build import build
 
-    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
+    chip, ready = prepared(program, backend_type, planner, _dump_dir(directory, dump_passes, program), checks.after)
     checks.placed(ready, GENERATIONS[backend_type.name], directory)
     entries = [f for f in ready.functions.values() if f.type in ENTRY_TYPES]
     if not entries:
@@ -261,18 +262,21 @@ def write_runner(directory: Path, params: Sequence[ParamInfo], platform: str) ->
 def prepared(
     program: ir.Program,
     backend_type: Any,
+    planner: Planner | None = None,
     dump_dir: Path | None = None,
     after: Callable[[str, ir.Program], None] | None = None,
 ) -> tuple[Any, ir.Program]:
     """The chip description and the program after all passes."""
-    from pypto.ir.lowering.build import spaces_of
+    from pypto.ir.lowering.build import fitting, spaces_of
+    from pypto.ir.lowering.planners import DEFAULT_PLANNER
     from pypto.ir.passes.pipeline import lowering_passes, placement_passes, run_passes
     from pypto.sim.chips import chip
 
     generation = GENERATIONS[backend_type.name]
     description = chip(generation)
     capacity = {name: space.capacity_bytes for name, space in spaces_of(description).items()}
-    passes = lowering_passes() + placement_passes(generation, capacity)
+    fits = fitting(description, planner or DEFAULT_PLANNER)
+    passes = lowering_passes() + placement_passes(generation, capacity, fits)
     return description, run_passes(program, passes, dump_dir, after=after)
 
 

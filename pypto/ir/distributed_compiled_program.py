@@ -268,7 +268,7 @@ def compile_distributed(
     from pypto.ir.passes.outline_chips import outline_chips
 
     program = with_chip_programs(outline_chips(program))
-    chip, ready = prepared(program, backend_type, _dump_dir(directory, dump_passes, program), checks.after)
+    chip, ready = prepared(program, backend_type, planner, _dump_dir(directory, dump_passes, program), checks.after)
     ready = with_result_outputs(ready)
     checks.placed(ready, GENERATIONS[backend_type.name], directory)
     host = host_orchestrator(ready)

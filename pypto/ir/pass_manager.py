@@ -45,13 +45,15 @@ class DiagnosticPhase(Enum):
 
 
 class DiagnosticCheck(Enum):
-    """The advisory checks (spec language 8.4; the last one is a check of this package)."""
+    """The advisory checks (spec language 8.4; from ``InParamWritten`` on checks of this package)."""
 
     UnusedVariable = 0
     UnusedControlFlowResult = 1
     TileInnermostDimGranularity = 2
     OutParamWriteDropped = 3
     InParamWritten = 4
+    SerialisedParallelTasks = 5
+    UnevenMatrixRows = 6
 
 
 class MemoryPlanner(Enum):

@@ -261,3 +261,49 @@ def test_a_written_input_is_said_once(body, phase, tmp_path, capfd):
 def test_an_input_that_is_only_read_is_not_spoken_of(tmp_path, capfd):
     ir.compile(program("y = self.copy(x, y)\nz = pl.reshape(x, [64, 32])"), output_dir=tmp_path)
     assert not [line for line in warned(capfd) if "InParamWritten" in line]
+
+
+IN_PLACE = """for i in pl.parallel(4):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[i * 8 : i * 8 + 8, :] = pl.add(y[i * 8 : i * 8 + 8, :], 1.0)"""
+MANUAL = "with pl.manual_scope():\n    " + IN_PLACE.replace("\n", "\n    ")
+
+
+@pytest.mark.parametrize(
+    ("body", "hinted"),
+    [
+        (IN_PLACE, True),
+        (IN_PLACE.replace("pl.parallel", "pl.range"), False),
+        (IN_PLACE.replace("CORE_GROUP", "CORE_GROUP, windowize=True"), False),
+        (IN_PLACE.replace("pl.add(y[", "pl.add(x["), False),
+        (MANUAL, False),
+    ],
+)
+def test_tasks_that_a_whole_tensor_puts_in_a_row_are_hinted_at(body, hinted, tmp_path):
+    ir.compile(program(body), output_dir=tmp_path)
+    log = (tmp_path / "report/perf_hints.log").read_text()
+    assert ("[perf_hint PH002] SerialisedParallelTasks: tasks 'main_incore_0'" in log) == hinted
+    assert ("reads and writes 'y' as a whole" in log) == hinted
+
+
+@pytest.mark.parametrize(
+    ("columns", "platform", "hinted"), [(40, "a2a3", True), (48, "a2a3", False), (40, "a5", False)]
+)
+def test_rows_that_the_way_into_l1_does_not_like_are_hinted_at(columns, platform, hinted, tmp_path):
+    text = f"""@pl.program
+class P:
+    @pl.function
+    def main(
+        self,
+        a: pl.Tensor[[32, 64], pl.FP16],
+        b: pl.Tensor[[64, {columns}], pl.FP16],
+        c: pl.Out[pl.Tensor[[32, {columns}], pl.FP32]],
+    ) -> pl.Tensor[[32, {columns}], pl.FP32]:
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c[:] = pl.matmul(a, b, out_dtype=pl.FP32)
+        return c
+"""
+    ir.compile(pl.parse(text), output_dir=tmp_path, platform=platform)
+    log = (tmp_path / "report/perf_hints.log").read_text()
+    assert ("[perf_hint PH003] UnevenMatrixRows" in log) == hinted
+    assert ("rows of 80 bytes, no multiple of 32" in log and "pad it to 96 bytes" in log) == hinted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -84,6 +85,20 @@ def build(program: ir.Program, entry: ir.Function, chip: Any, planner: Planner =
     if failures:
         raise PartialCodegenError(failures, {unit.path: unit.text for unit in result.units})
     return result
+
+
+def fitting(chip: Any, planner: Planner = DEFAULT_PLANNER) -> Callable[[ir.Function], bool]:
+    """Whether the buffers of a placed kernel fit the memories of a core of ``chip``."""
+    spaces, clusters = spaces_of(chip), int(chip.cores.clusters.value)
+
+    def fits(function: ir.Function) -> bool:
+        try:
+            _add_kernel(Build("", "", planner), function, spaces, clusters)
+        except CompileError:
+            return False
+        return True
+
+    return fits
 
 
 _SIDES: Final[dict[FunctionType, Core]] = {FunctionType.AIC: "aic", FunctionType.AIV: "aiv"}

@@ -46,11 +46,13 @@ def lowering_passes() -> list[NamedPass]:
     ]
 
 
-def placement_passes(generation: str, capacity: dict[str, int]) -> list[NamedPass]:
-    """Passes that place data on a chip of ``generation``."""
+def placement_passes(
+    generation: str, capacity: dict[str, int], fits: Callable[[ir.Function], bool] = lambda function: True
+) -> list[NamedPass]:
+    """Passes that place data on a chip of ``generation``; ``fits`` says whether a placed kernel's buffers do."""
     return [
         NamedPass("PipelineLoops", pipeline_loops),
-        NamedPass("PlaceTensors", lambda program: place(program, generation, capacity)),
+        NamedPass("PlaceTensors", lambda program: place(program, generation, capacity, fits)),
         NamedPass("SplitLanes", split_lanes),
     ]
 

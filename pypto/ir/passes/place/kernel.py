@@ -18,13 +18,19 @@ from pypto.ir.passes.place.values import Product, Value, Window, whole
 from pypto.ir.walk import blocks, expressions_of, statements, targets
 
 Placed = TypeVar("Placed")
+Fits = Callable[[ir.Function], bool]
 Varying = dict[str, set[int]]
 """Source variable -> axes whose valid extent a loop changes."""
 KERNELS = (FunctionType.InCore, FunctionType.AIC, FunctionType.AIV)
 
 
-def place(program: ir.Program, generation: str, capacity: dict[str, int]) -> ir.Program:
-    """Place every kernel of ``program``; ``capacity`` gives the bytes of each memory space by its text name."""
+def place(
+    program: ir.Program, generation: str, capacity: dict[str, int], fits: Fits = lambda function: True
+) -> ir.Program:
+    """Place every kernel of ``program``; ``capacity`` gives the bytes of each memory space by its text name.
+
+    ``fits`` says whether the buffers of a placed kernel fit the chip.
+    """
     functions = {}
     for name, function in program.functions.items():
         ready = (
@@ -33,8 +39,17 @@ def place(program: ir.Program, generation: str, capacity: dict[str, int]) -> ir.
             and "external_source" not in function.attrs
             and not function.attrs.get("placed")
         )
-        functions[name] = KernelPlacer(function, generation, capacity).run() if ready else function
+        functions[name] = _placed(function, generation, capacity, fits) if ready else function
     return replace(program, functions=functions)
+
+
+def _placed(function: ir.Function, generation: str, capacity: dict[str, int], fits: Fits) -> ir.Function:
+    """With one load for every use of a window, unless buffers that live so long do not fit."""
+    placer = KernelPlacer(function, generation, capacity)
+    result = placer.run()
+    if not placer.shared or fits(result):
+        return result
+    return KernelPlacer(function, generation, capacity, share=False).run()
 
 
 class KernelPlacer(Operations):
@@ -144,6 +159,8 @@ class KernelPlacer(Operations):
             self._block(stmt.body)
             return
         with self.block() as body:
+            if stmt.kind == "split_aiv":
+                self.forget()  # a lane loads for itself
             if stmt.kind == "split_aiv" and stmt.var is not None:
                 lane = ir.Call("tile.get_subblock_idx", {}, stmt.var.type, {}, self.span)
                 self.emit(ir.Assign(stmt.var, lane, self.span))
@@ -154,6 +171,7 @@ class KernelPlacer(Operations):
 
     def _on_for(self, stmt: ir.For) -> None:
         bounds = [self.scalar(b) for b in (stmt.start, stmt.stop, stmt.step)]
+        self._forget_written_in(stmt.body)
 
         def attempt(varying: Varying) -> tuple[list[ir.Stmt], OpenLoop]:
             loop = self._open_loop(stmt, varying)
@@ -167,6 +185,8 @@ class KernelPlacer(Operations):
         self.emit(replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2], body=body))
 
     def _on_while(self, stmt: ir.While) -> None:
+        self._forget_written_in(stmt.body)
+
         def attempt(varying: Varying) -> tuple[tuple[ir.Expr, list[ir.Stmt]], OpenLoop]:
             loop = self._open_loop(stmt, varying)
             with self.block() as head:
@@ -189,6 +209,7 @@ class KernelPlacer(Operations):
         """Place a loop, again whenever its body turned out to change the valid shape of something it carries."""
         varying: Varying = {}
         mark, before = len(self.out), dict(self.values)
+        drained, loaded = dict(self.drained), dict(self.loaded)
         while True:
             placed, loop = attempt(varying)
             fresh = {n: axes | varying.get(n, set()) for n, axes in loop.varying.items()}
@@ -197,7 +218,19 @@ class KernelPlacer(Operations):
             varying = {**varying, **fresh}
             self.loops.pop()
             del self.out[mark:]
-            self.values = dict(before)
+            self.values, self.drained, self.loaded = dict(before), dict(drained), dict(loaded)
+
+    def _forget_written_in(self, body: list[ir.Stmt]) -> None:
+        """What a loop writes is loaded anew in every iteration."""
+        from pypto.ir.accesses import Accesses
+
+        expressions = (e for stmt in body for e in expressions_of(stmt))
+        if any(isinstance(e, ir.Call) and e.op.startswith(("system.", "pld.")) for e in expressions):
+            self.forget()
+            return
+        written = Accesses().visit(body).writes
+        values = (self.values.get(name, name) for name in written)
+        self.forget({self.root_of(v.base.name if isinstance(v, Window) else str(v)) for v in values})
 
     def _open_loop(self, stmt: ir.For | ir.While, varying: Varying) -> OpenLoop:
         """Give tile variables that the body rebinds and somebody reads later a place that survives an iteration.

@@ -44,7 +44,7 @@ class MatrixProducts(Movement):
         """A matrix operand in Mat (or already in Left/Right)."""
         if isinstance(value, ir.Expr) and value.type.space in (MemorySpace.Left, MemorySpace.Right):  # type: ignore[attr-defined]
             return value
-        return self.on_chip(value, MemorySpace.Mat)
+        return self.read_only(value, MemorySpace.Mat)
 
     def operands(self, lhs: Operand, rhs: Operand) -> tuple[Operand, Operand]:
         """Both operands with one dtype; those on chip in Mat, tensors still in GM."""

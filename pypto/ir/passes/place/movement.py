@@ -9,7 +9,7 @@ from pypto.ir import nodes as ir
 from pypto.ir.enums import AtomicType, MemorySpace
 from pypto.ir.errors import CompileError
 from pypto.ir.operations import dims
-from pypto.ir.passes.place.state import PlacementState
+from pypto.ir.passes.place.state import Load, PlacementState
 from pypto.ir.passes.place.values import Product, Value, Window, whole
 
 
@@ -178,6 +178,19 @@ class Movement(PlacementState):
             wanted = space if space in (MemorySpace.Vec, MemorySpace.Mat) else MemorySpace.Mat
             return self.to_space(self.load(value, wanted), space)
         return self.to_space(value, space)
+
+    def read_only(self, value: Value, space: MemorySpace = MemorySpace.Vec) -> ir.Expr:
+        """``on_chip`` for a use that changes nothing: the tile of an earlier load serves again."""
+        if not self.share or not isinstance(value, Window) or value.type.distributed:
+            return self.on_chip(value, space)
+        wanted = Load(
+            value.base.name, value.offsets, value.extents, value.dropped, tuple(value.type.valid_shape), space
+        )
+        if wanted in self.loaded:
+            self.shared = True
+        else:
+            self.loaded[wanted] = self.on_chip(value, space)
+        return self.loaded[wanted]
 
     # --- elements ---
 

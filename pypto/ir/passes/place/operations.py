@@ -9,6 +9,7 @@ from typing import Any
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
+from pypto.ir.accesses import DESTINATION
 from pypto.ir.dtype import BF16, FP16, FP32
 from pypto.ir.enums import AtomicType, MemorySpace, ParamDirection
 from pypto.ir.errors import CompileError
@@ -54,8 +55,15 @@ GM_VIEWS = {
     "tensor.view": "tensor",
     "tensor.reinterpret_view": "data",
 }
+READING_KINDS = ("elementwise", "cast", "broadcast", "reduce", "sort")
+READING_MOVES = ("tensor.gather", "tensor.concat")
 COUNTING_VIEWS = ("tensor.reshape", "tensor.reinterpret_view")
 """Views that count the elements of their operand one after the other."""
+
+
+def reads_only(op: str) -> bool:
+    """Whether an operation leaves its operands as they are and its result shares no bytes with them."""
+    return op in READING_MOVES or operations.row(op).kind in READING_KINDS
 
 
 class Operations(BlockedProducts, RankTransfers):
@@ -121,17 +129,28 @@ class Operations(BlockedProducts, RankTransfers):
             for key in VALID_EXTENTS:
                 if key in arguments:
                     arguments[key] = self._steady_extent(arguments[key])
-            name = f"_{call.op.replace('.', '_')}"
-            handler: Callable[[ir.Call, dict[str, Any]], Value] | None = getattr(self, name, None)
-            if handler is not None:
-                return handler(call, arguments)
-            if call.op.startswith("tile."):
-                return self._tile_operation(call, arguments)
-            if call.op in GM_VIEWS:
-                return self._view(call, arguments)
-            if call.op.startswith("tensor."):
-                return self._tensor_operation(call, arguments)
-            return self._other(call, arguments)
+            placed = self._handler(call.op)(call, arguments)
+            if call.op in DESTINATION or call.op.startswith(("system.", "pld.")):
+                self._forget_written(call, arguments)
+            return placed
+
+    def _handler(self, op: str) -> Callable[[ir.Call, dict[str, Any]], Value]:
+        own: Callable[[ir.Call, dict[str, Any]], Value] | None = getattr(self, f"_{op.replace('.', '_')}", None)
+        if own is not None:
+            return own
+        if op.startswith("tile."):
+            return self._tile_operation
+        if op in GM_VIEWS:
+            return self._view
+        return self._tensor_operation if op.startswith("tensor.") else self._other
+
+    def _forget_written(self, call: ir.Call, arguments: dict[str, Any]) -> None:
+        """What a call writes, or lets other cores write, is loaded anew when it is read again."""
+        target = arguments.get(DESTINATION.get(call.op, ""))
+        if isinstance(target, Window) and not call.op.startswith(("system.", "pld.")):
+            self.forget({self.root_of(target.base.name)})
+        else:
+            self.forget()
 
     def _steady_extent(self, value: Any) -> Any:
         """A valid extent outlives the scalars it was computed from."""
@@ -302,7 +321,7 @@ class Operations(BlockedProducts, RankTransfers):
     def _operand_of(self, call: ir.Call, value: Any) -> Any:
         """An operand where the operation reads it: in the vector memory, but for rows gathered into any space."""
         if is_window(value) or isinstance(value, Product):
-            return self.on_chip(value)
+            return self.read_only(value) if reads_only(call.op) else self.on_chip(value)
         if isinstance(value, ir.Expr) and isinstance(value.type, ir.TileType) and call.op != "tensor.gather_row":
             return self.to_space(value, MemorySpace.Vec)
         return value
@@ -326,7 +345,7 @@ class Operations(BlockedProducts, RankTransfers):
         adjacent = window.is_run and window.base.name not in self.permuted
         if op not in COUNTING_VIEWS or adjacent or not all(isinstance(e, int) for e in window.extents):
             return False
-        root = self.root_of(window.base)
+        root = self.root_of(window.base.name)
         return any(p.name == root and p.direction == ParamDirection.In for p in self.function.params)
 
     def _tensor_create(self, call: ir.Call, a: dict[str, Any]) -> Value:
@@ -416,7 +435,7 @@ class Operations(BlockedProducts, RankTransfers):
         return self.matmul_acc(a["acc"], a["lhs"], a["rhs"], bool(a["a_trans"]), bool(a["b_trans"]), a["init_cond"])
 
     def _tensor_cast(self, call: ir.Call, a: dict[str, Any]) -> Value:
-        value = self.on_chip(a["input"])
+        value = self.read_only(a["input"])
         if value.type.dtype == a["target_type"]:  # type: ignore[attr-defined]
             return value
         return self.emitter.tile("cast", tile=value, target_type=a["target_type"], mode=a["mode"])

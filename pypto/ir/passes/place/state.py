@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pypto.ir import nodes as ir
 from pypto.ir import operations
+from pypto.ir.enums import MemorySpace
 from pypto.ir.errors import CompileError, Error
 from pypto.ir.passes.place.values import Product, Value, Window
 from pypto.ir.span import Span
 from pypto.ir.walk import statements, targets
+
+
+class Load(NamedTuple):
+    """A window of GM and the memory it is loaded to."""
+
+    base: str
+    offsets: tuple[ir.Expr, ...]
+    extents: tuple[ir.Dim, ...]
+    dropped: tuple[int, ...]
+    valid: tuple[ir.Dim, ...]
+    space: MemorySpace
 
 
 @dataclass
@@ -28,8 +40,10 @@ class OpenLoop:
 class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract methods
     """Base of the placement parts."""
 
-    def __init__(self, function: ir.Function, generation: Any, capacity: dict[str, int]):
+    def __init__(self, function: ir.Function, generation: Any, capacity: dict[str, int], share: bool = True):
         self.function, self.generation, self.capacity = function, generation, capacity
+        self.share = share  # whether one load serves every use of a window
+        self.shared = False  # whether one did
         self._taken = {p.name for p in function.params} | {
             v.name for s in statements(function.body) for v in targets(s)
         }
@@ -38,6 +52,7 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         self.values: dict[str, Value] = {}
         self.loops: list[OpenLoop] = []
         self.drained: dict[ir.Var, ir.Expr] = {}  # product in Acc -> its copy for the vector side, made once
+        self.loaded: dict[Load, ir.Expr] = {}  # what lies in GM -> its tile, while nothing has written there
         self.read_later: frozenset[str] = frozenset()  # names whose value may be read after the current statement
         self.span: Span = function.span
         self._assigned_often = _reassigned(function.body)
@@ -78,14 +93,22 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
     def block(self) -> Iterator[list[ir.Stmt]]:
         """Collect statements into a nested block."""
         inner: list[ir.Stmt] = []
-        saved, drained = self.out, self.drained
-        self.out, self.drained = inner, dict(drained)
+        saved, drained, loaded = self.out, self.drained, self.loaded
+        self.out, self.drained, self.loaded = inner, dict(drained), dict(loaded)
         self.emitter.statements = inner
         try:
             yield inner
         finally:
             self.out = self.emitter.statements = saved
             self.drained = {tile: copy for tile, copy in drained.items() if tile in self.drained}
+            self.loaded = {load: tile for load, tile in loaded.items() if load in self.loaded}
+
+    # --- loads that serve again ---
+
+    def forget(self, roots: Container[str] | None = None) -> None:
+        """Loads of these tensors (of all) are no longer what lies in GM."""
+        kept = self.loaded if roots is not None else {}
+        self.loaded = {load: tile for load, tile in kept.items() if self.root_of(load.base) not in (roots or ())}
 
     # --- names ---
 
@@ -104,9 +127,8 @@ class PlacementState(ABC):  # noqa: B024 - its parts declare the abstract method
         """A new variable of type ``kind``."""
         return ir.Var(self.fresh(base), kind, self.span)
 
-    def root_of(self, base: ir.Var) -> str:
-        """The tensor that ``base`` is, or is a view of."""
-        name = base.name
+    def root_of(self, name: str) -> str:
+        """The tensor that ``name`` is, or is a view of."""
         while name in self.viewed:
             name = self.viewed[name]
         return name
