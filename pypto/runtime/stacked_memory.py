@@ -33,6 +33,11 @@ class StackedMemory(Worker):
         count = source.shape[0]
         if count < 1:
             raise ValueError(f"a stacked tensor needs at least one shard, got shape {tuple(source.shape)}")
+        if worker_ids is None and count > self.world_size:
+            raise ValueError(
+                f"a stack of shape {tuple(source.shape)} has {count} shards, one per worker, "
+                f"and there are {self.world_size} workers: worker {self.world_size} is out of range"
+            )
         ids = list(range(count)) if worker_ids is None else list(worker_ids)
         if any(isinstance(i, bool) or not isinstance(i, int) for i in ids):
             raise TypeError(f"worker_ids must be integers, got {ids}")

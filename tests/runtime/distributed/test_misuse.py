@@ -415,6 +415,11 @@ WRONG = {
         TypeError,
         "must be integers",
     ),
+    "a shard too many": (
+        lambda rt, c, o, x, y: rt.alloc_stacked_tensor(torch.zeros(3, 4)),
+        ValueError,
+        r"3 shards, one per worker, and there are 2 workers: worker 2 is out of range",
+    ),
     "a worker too many": (
         lambda rt, c, o, x, y: rt.alloc_tensor((4,), torch.float32, worker_id=2),
         IndexError,
