@@ -26,6 +26,7 @@ FORMAT: Final = 1  # of the files that Recording.save writes
 # what reading a file raises that is cut, altered or something else
 _UNREADABLE: Final = (
     OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
+    RuntimeError,  # flags of an archive: encrypted, another version, another compression
 )  # fmt: skip
 
 # kinds of task

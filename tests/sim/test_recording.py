@@ -84,6 +84,15 @@ def test_damaged_files_are_refused_by_name(saved, tmp_path, cut, data):
     assert outcome(damaged) in (None, outcome(saved))
 
 
+def test_a_directory_with_any_bit_wrong_is_refused_by_name(saved, tmp_path):
+    good, damaged = saved.read_bytes(), tmp_path / "damaged.npz"
+    entry = good.index(b"PK\x01\x02")
+    for at in range(entry + 4, entry + 14):  # versions, flags, compression
+        for bit in range(8):
+            damaged.write_bytes(good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :])
+            assert outcome(damaged) in (None, outcome(saved)), (at - entry, bit)
+
+
 def test_arrays_that_are_missing_or_do_not_fit_are_named(saved, tmp_path):
     with np.load(saved) as archive:
         arrays = dict(archive)
