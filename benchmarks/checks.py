@@ -8,7 +8,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,6 +136,10 @@ def _rows(
             begin = clock()
             run()
             best[asked] = min(best[asked], clock() - begin)
+    return _compared(place, title, best)
+
+
+def _compared(place: str, title: str, best: dict[str, float]) -> list[dict[str, Any]]:
     return [
         {"launch": title, "on": place, "checks": asked, "ms": 1e3 * took, "times": took / best["none"]}
         for asked, took in best.items()
@@ -170,21 +173,23 @@ def _through_the_runtime() -> Iterator[dict[str, Any]]:
 
 
 def _of_ranks() -> Iterator[dict[str, Any]]:
-    """Wall time: the ranks are processes of their own."""
-    import torch
+    """Processor time of all processes: the ranks are processes of their own, which take some while they wait, too.
 
-    from benchmarks.ranks import copies
+    So there is one worker at a time.
+    """
+    from benchmarks._checked_ranks import processor_seconds, programs
     from pypto.ir.distributed_compiled_program import DistributedConfig
     from pypto.runtime import RunConfig
 
-    x, y = torch.randn(2, 1, 64).share_memory_(), torch.zeros(2, 1, 64).share_memory_()
-    with ExitStack() as stack:
-        runs = {}
+    for title, program, ranks, arguments in programs():
+        distributed = DistributedConfig(list(range(ranks)))
+        best = {}
         for asked in _ASKED:
-            config = RunConfig(platform="a2a3", checks=asked, distributed_config=DistributedConfig([0, 1]))
-            worker = stack.enter_context(copies.compile(x, y, config=config).prepare())
-            runs[asked] = partial(worker, x, y)
-        yield from _rows("two ranks", "copy of a row", runs, time.perf_counter)
+            config = RunConfig(platform="a2a3", checks=asked, distributed_config=distributed)
+            with program.compile(*arguments, config=config).prepare() as worker:
+                (row,) = _rows("", "", {"none": partial(worker, *arguments)}, processor_seconds)
+                best[asked] = row["ms"] / 1e3
+        yield from _compared(f"{ranks} ranks", title, best)
 
 
 if __name__ == "__main__":

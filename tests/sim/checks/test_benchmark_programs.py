@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks import _checked_programs, _checked_shapes
-from benchmarks.ranks import copies
+from benchmarks import _checked_programs, _checked_ranks, _checked_shapes
 from pypto.ir.distributed_compiled_program import DistributedConfig
 from pypto.runtime import RunConfig
 
@@ -25,15 +24,22 @@ def test_a_program_that_is_timed_has_no_finding(kernel, arguments, tmp_path, mon
     assert compiled.last_findings == []
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks_that_are_timed_have_no_finding(ranks, tmp_path, monkeypatch):
+RANKS = _checked_ranks.programs()
+
+
+@pytest.mark.parametrize(("title", "program", "ranks", "arguments"), RANKS, ids=[title for title, *_ in RANKS])
+def test_ranks_that_are_timed_have_no_finding(title, program, ranks, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     distributed = DistributedConfig(list(range(ranks)))
     config = RunConfig(platform="a2a3", checks="all", checks_mode="collect", distributed_config=distributed)
-    x, y = torch.randn(ranks, 1, 64).share_memory_(), torch.zeros(ranks, 1, 64).share_memory_()
-    compiled = copies.compile(x, y, config=config)
+    compiled = program.compile(*arguments, config=config)
     with compiled.prepare(config) as worker:
         for _ in range(3):
-            worker(x, y)
+            worker(*arguments)
             assert compiled.last_findings == []
-    assert torch.equal(x, y)
+    wanted = {
+        "copy of a row": lambda x, y: x,
+        "allreduce of 4 KB in a ring": lambda x, y: x.sum(0).expand_as(y),
+        "product split over the ranks": lambda x, w, y: (x.float() @ w.float()).sum(0).expand_as(y),
+    }
+    torch.testing.assert_close(arguments[-1], wanted[title](*arguments), rtol=1e-3, atol=1e-3)
