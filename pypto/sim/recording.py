@@ -68,7 +68,7 @@ class ProgramRecord:
     attributes: list[dict[str, int]]  # per pc, decoded attribute words
 
 
-@dataclass
+@dataclass(repr=False)
 class Recording:
     """One launch: programs, traces of the subtasks, task graph, orchestrator events."""
 
@@ -102,6 +102,12 @@ class Recording:
     """GM allocations: id, first address (stable, renumbered from 0 in order of appearance), bytes."""
     task_slot: Words = field(default_factory=lambda: np.zeros(0, np.int64))
     """Task-timing slot per task, 0 to 15, -1 for none; empty when no task has one."""
+
+    def __repr__(self) -> str:
+        counts = (
+            f"{len(self.task_name):,} tasks, {len(self.subtask_program):,} blocks, {len(self.trace):,} instructions"
+        )
+        return f"Recording({self.name!r} on {self.platform}: {counts})"
 
     def time(self, chip: Chip | None = None, state: DeviceState | None = None) -> Timeline:
         """When everything happened on ``chip`` (default: the one recorded on); caches are cold without a ``state``."""

@@ -90,3 +90,17 @@ def test_the_same_answer_however_it_is_asked_for(tmp_path, text, platform):
         assert all(one == answer for one in pool.map(lambda _: told(recording.time()), range(8), timeout=120))
     compiled = ir.compile(pl.parse(text), platform=platform, dump_passes=False)
     assert record(compiled, ARGUMENTS, values=False).digest() == digest
+
+
+def test_what_a_prompt_shows_is_one_line():
+    from pypto.sim import chip
+    from pypto.sim.timing.ahead import smallest_recording
+
+    recording = smallest_recording()
+    timeline = recording.time()
+    assert repr(recording) == "Recording('ahead' on a2a3: 1 tasks, 0 blocks, 0 instructions)"
+    assert repr(timeline).startswith(
+        f"Timeline('ahead' on a2a3: device wall {timeline.device_wall_us:.2f} us, effective"
+    )
+    assert repr(chip("a2a3")) == "Chip('a2a3': 24 clusters at 1800 MHz; .constants() has its figures)"
+    assert repr(chip("a5").replace(clusters=4)).startswith("Chip('a5 clusters=4': 4 clusters at 1650 MHz")

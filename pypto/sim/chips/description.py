@@ -340,7 +340,7 @@ class Spaces:
     rightscale: Space | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chip:
     """One die as the simulator knows it; look one up with :func:`pypto.sim.chip`."""
 
@@ -363,6 +363,9 @@ class Chip:
     runtime: Runtime
     host: Host
     link: Link
+
+    def __repr__(self) -> str:
+        return f"Chip({self.name!r}: {self.clusters} clusters at {self.clock_mhz:g} MHz; .constants() has its figures)"
 
     @property
     def clusters(self) -> int:

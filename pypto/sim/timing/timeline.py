@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -53,7 +53,7 @@ class TaskRecord(NamedTuple):
     hbm_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timeline:
     """The times of one launch on one chip.
 
@@ -71,13 +71,21 @@ class Timeline:
     bottlenecks: Mapping[str, float]
     roofline: Mapping[str, float]
     """Least time per resource in ns, whatever the schedule; the largest is ``roofline_ns``."""
-    _pipe_busy: Ints = field(repr=False)  # [cores, pipes] ps
-    _core_busy: Ints = field(repr=False)  # [cores] ps
-    _subtasks: Ints = field(repr=False)
-    _tasks: Ints = field(repr=False)
-    _bytes: Ints = field(repr=False)  # [subtasks, 2]
-    _names: tuple[str, ...] = field(repr=False)
-    _places: Ints = field(repr=False)  # [subtasks, 4] task, block, lane, core
+    _pipe_busy: Ints  # [cores, pipes] ps
+    _core_busy: Ints  # [cores] ps
+    _subtasks: Ints
+    _tasks: Ints
+    _bytes: Ints  # [subtasks, 2]
+    _names: tuple[str, ...]
+    _places: Ints  # [subtasks, 4] task, block, lane, core
+
+    def __repr__(self) -> str:
+        most = max(self.bottlenecks, key=lambda name: self.bottlenecks[name], default="")
+        reason = f", most of it {most} {self.bottlenecks[most] / 1000:.2f} us" if most else ""
+        return (
+            f"Timeline({self.name!r} on {self.chip}: device wall {self.device_wall_us:.2f} us, "
+            f"effective {self.effective_us:.2f} us{reason})"
+        )
 
     @property
     def device_wall_us(self) -> float:
