@@ -144,6 +144,10 @@ class _Fault:
     def subject(self) -> str:
         """The tensor, tile or array that the instruction is about."""
         mnemonic = getattr(self.statement, "mnemonic", "")
+        if (refused := self._refused_in_tile()) is not None:
+            return self._shown(refused[0])
+        if self.code == self.layout.OUTSIDE_TILE and "row" in (operands := self._operand_index()):
+            return self._shown(self._window_of_tile(operands)[0])
         name = self._name(1 if mnemonic in ("sload", "aget", "view") else self._operand_index().get("tensor", 0))
         return "" if name == "?" else self._shown(name)
 
@@ -169,9 +173,12 @@ class _Fault:
         if self.code == self.layout.OUTSIDE_TENSOR and "offsets" in operands:
             offsets, extents = (self._list_values(operands[name]) for name in ("offsets", "valid"))
             return self._in_descriptor(self._name(operands["tensor"]), offsets, extents)
+        if (refused := self._refused_in_tile()) is not None:
+            name, row, col = refused[:3]
+            return self._in_descriptor(name, [row, col], [1, 1])
         if "row" in operands:
-            row, col = (self._value(self._operand(operands[name]) or 0) for name in ("row", "col"))
-            return ((row, row + 1), (col, col + 1)), None
+            name, corner, extents, _ = self._window_of_tile(operands)
+            return self._in_descriptor(name, corner, extents)
         return (), None
 
     def _in_array(self, operand: int) -> tuple[Ranges, Bytes]:
@@ -244,14 +251,63 @@ class _Fault:
         if self.code == self.layout.OUTSIDE_TENSOR and "offsets" in operands:
             offsets, extents = self._list_values(operands["offsets"]), self._list_values(operands["valid"])
             return self._window(acts.get(mnemonic, mnemonic), operands["tensor"], offsets, extents)
-        position, index, limit = (int(word) for word in self.frame[self.op.ARGUMENTS : self.op.ARGUMENTS + 3])
-        if "index" in operands and limit > 0:
-            name = self._called(operands["index"])
-            return f"'{mnemonic}' finds index {index} in element {position} of '{name}'; legal are 0..{limit - 1}"
+        if (refused := self._refused_in_tile()) is not None:
+            return self._tile_index_message(operands, *refused)
         if "row" in operands:
-            row, col = (self._value(self._operand(operands[name]) or 0) for name in ("row", "col"))
-            return f"'{mnemonic}' at row {row}, column {col} reaches outside its tile: {self._tile_shapes()}"
+            return self._tile_window_message(mnemonic, operands)
         return f"'{mnemonic}' has no room in its operands: {self._tile_shapes()}"
+
+    def _refused_in_tile(self) -> tuple[str, int, int, int, int] | None:
+        """(register, row, column, value, first illegal value) of an index with which a gather or scatter of tiles
+        stopped."""
+        operands = self._operand_index()
+        position, index, limit = self._refused()
+        if self.code != self.layout.OUTSIDE_TILE or "index" not in operands or limit <= 0:
+            return None
+        mnemonic = getattr(self.statement, "mnemonic", "")
+        walked = {"tgather_axis": "dst", "tscatter": "src", "tscatter_axis": "src"}.get(mnemonic, "index")
+        cols = int(self.frame[self.program.offsets[self._name(operands[walked])] + self.layout.TILE_VALID_COLS])
+        return self._name(operands["index"]), *divmod(position, max(cols, 1)), index, limit
+
+    def _tile_index_message(
+        self, operands: Mapping[str, int], name: str, row: int, col: int, index: int, limit: int
+    ) -> str:
+        mnemonic = getattr(self.statement, "mnemonic", "")
+        tile = self._called(operands["src" if mnemonic.startswith("tgather") else "dst"])
+        axis = self.statement.attributes.get("axis") if isinstance(self.statement, Instruction) else None
+        unit, along = ("rows", 0) if mnemonic == "tscatter_rows" or axis in (0, "0") else ("columns", 1)
+        extent = f"{limit} {unit} of '{tile}' (axis {along})"
+        if axis is None and mnemonic != "tscatter_rows":
+            extent = f"{limit} elements of '{tile}'"
+        return (
+            f"index {index} from '{self._shown(name)}' at [{row}, {col}] is outside the {extent}; "
+            f"legal are 0..{limit - 1}"
+        )
+
+    def _window_of_tile(self, operands: Mapping[str, int]) -> tuple[str, list[int], list[int], list[int]]:
+        """(register, corner, extents, extents of the tile) of the window that one tile is to another."""
+        inserts = getattr(self.statement, "mnemonic", "").startswith("tinsert")
+        whole, part = (self._name(operands[key]) for key in (("dst", "src") if inserts else ("src", "dst")))
+        corner = [self._value(self._operand(operands[key]) or 0) for key in ("row", "col")]
+        shapes = [
+            [
+                int(self.frame[self.program.offsets[name] + word])
+                for word in (self.layout.TILE_ROWS, self.layout.TILE_COLS)
+            ]
+            for name in (part, whole)
+        ]
+        return whole, corner, shapes[0], shapes[1]
+
+    def _tile_window_message(self, mnemonic: str, operands: Mapping[str, int]) -> str:
+        name, corner, extents, shape = self._window_of_tile(operands)
+        for axis, (noun, low, size, extent) in enumerate(zip(("rows", "columns"), corner, extents, shape)):
+            if low < 0 or low + size > extent:
+                return (
+                    f"window of '{self._shown(name)}' {noun} {low}..{low + size} is outside its extent {extent} "
+                    f"(axis {axis}, offset {low}, window {size})"
+                )
+        row, col = corner
+        return f"'{mnemonic}' at row {row}, column {col} reaches outside its tile: {self._tile_shapes()}"
 
     def _by_element(self) -> bool:
         """Whether a gather or scatter takes its index as the number of an element, not of a row."""
@@ -264,8 +320,14 @@ class _Fault:
         return number, index, limit
 
     def index_element(self) -> IndexElement | None:
-        """The element of an index tile with which a gather or scatter leaves its tensor."""
+        """The element of an index tile with which a gather or scatter leaves its tensor or tile."""
         operands = self._operand_index()
+        if (refused := self._refused_in_tile()) is not None:
+            name, row, col, layout = *refused[:3], self.layout
+            at, size = self.program.offsets[name], _bits(getattr(self.program.symbols[name], "dtype", "int32")) // 8
+            return IndexElement(
+                name, row, col, int(self.frame[at]) + size * (row * int(self.frame[at + layout.TILE_STRIDE]) + col)
+            )
         if getattr(self.statement, "mnemonic", "") not in _INDEXED or self.code != self.layout.OUTSIDE_TENSOR:
             return None
         name, layout = self._name(operands["index"]), self.layout

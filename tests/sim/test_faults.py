@@ -132,11 +132,11 @@ def test_a_view_outside_its_tensor(load):
     [
         (
             "textract %u, %t, %n, 0",
-            "'textract' at row 9, column 0 reaches outside its tile: 'u' is 4 x 8, 't' is 8 x 8",
+            "window of 't' rows 9..13 is outside its extent 8 (axis 0, offset 9, window 4)",
         ),
         (
             "tload %i, %x, [0, 0], [8, 8], [8, 8]\n tadds %i, %i, %m\n tgather_axis %t, %t, %i {axis = 1}",
-            "'tgather_axis' finds index 9 in element 0 of 'i'; legal are 0..7",
+            "index 9 from 'i' at [0, 0] is outside the 8 columns of 't' (axis 1); legal are 0..7",
         ),
         (
             "tgather_row %i, %x, [0, 0], [%n, 0], [1, 8], [1, 8]",

@@ -244,8 +244,11 @@ def _extra(row: Row, positions: list[int], attributes: dict[str, int]) -> int:
         return positions[row.index["row"]]
     if "pattern" in attributes or row.kernel.endswith(".along_axis"):
         return attributes["pattern" if "pattern" in attributes else "axis"]
-    if "s" in row.index:
-        return positions[row.index["s"]]
+    for name in ("s", "block_len"):
+        if name in row.index:
+            return positions[row.index[name]]
+    if "exhausted" in attributes:
+        return attributes["exhausted"]
     if row.kernel.startswith("matmul.") and "a_trans" in attributes:
         return attributes["a_trans"]
     if row.kernel.startswith("gather_memory.fetch"):

@@ -56,7 +56,7 @@ def _repair(kind: str, name: str, message: str) -> str:
     if kind != "bounds":
         return _misuse_repair(message)
     if re.search(r"\bindex -", message):
-        clamp = "pl.maximum" if name in ("mgather", "mgather_gm", "mscatter") else "pl.max"
+        clamp = "pl.maximum" if name in _INDEX_TILES else "pl.max"
         return f"keep the index at 0 or above, as with {clamp}(index, 0), and below the extent"
     if name.startswith("mgather"):
         return "check the index, or say what an index outside reads: gather_oob='clamp', 'wrap' or 'zero'"
@@ -66,10 +66,16 @@ def _repair(kind: str, name: str, message: str) -> str:
         return "keep offset + window inside the extent; a tail is moved with valid_shape=[...] cut at the edge (pl.min)"
     if "peer" in message:
         return "wrap the neighbour around: (rank + 1) % nranks, and (rank - 1 + nranks) % nranks on the other side"
-    if name == "view":
+    if name in ("view", "textract", "tinsert"):
         return "keep offset + window inside the extent, as with pl.min(offset, extent - window)"
-    clamp = "pl.minimum" if name == "mscatter" else "pl.min"
+    clamp = "pl.minimum" if name in _INDEX_TILES else "pl.min"
     return f"keep the index below the extent, as with {clamp}(index, extent - 1)"
+
+
+_INDEX_TILES: Final = (
+    "mgather", "mgather_gm", "mscatter", "tgather_axis", "tscatter", "tscatter_axis", "tscatter_rows",
+)  # fmt: skip
+"""Instructions that take their indices from a tile."""
 
 
 def _misuse_repair(message: str) -> str:

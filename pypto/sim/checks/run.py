@@ -124,7 +124,15 @@ class Report:
             found = chain(found, direction_findings(self.watch))
         asked = tuple(f for f in found if f.kind in self.checks.kinds)
         races = [f for f in asked if f.kind == "raw"]
-        self.findings = tuple(f for f in asked if f.kind != "uninit" or not any(_told_by(race, f) for race in races))
+        told = tuple(f for f in asked if f.kind != "uninit" or not any(_told_by(race, f) for race in races))
+        self.findings = told if failure is None else _causes_first(told)
+
+
+def _causes_first(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Findings of a launch that stopped: an index that means nothing comes before the access it led astray."""
+    strays = {task for finding in findings if finding.kind == "bounds" for task in finding.tasks}
+    causes = [f for f in findings if f.kind in ("uninit", "out-of-valid") and strays.intersection(f.tasks)]
+    return (*causes, *(finding for finding in findings if finding not in causes))
 
 
 def _told_by(race: Finding, unwritten: Finding) -> bool:

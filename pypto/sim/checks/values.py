@@ -188,7 +188,7 @@ def _undefined(watch: LaunchWatch, origin: Words, reached: str) -> Finding:
         message = (
             f"'{name}' in '{task}' uses {element} of '{what}', which was never written; the result reaches {reached}"
         )
-        return Finding("uninit", message, what, (task,), (place,), span, ranges, _start_value(program, register))
+        return Finding("uninit", message, what, (task,), (place,), span, ranges, _start_value(program, index, register))
     shape = tile_shape(program, register) or (0, 0)
     valid = f"{int(origin[w.OR_ROWS])} x {int(origin[w.OR_COLS])}"
     message = (
@@ -262,7 +262,25 @@ def _first_write(memory: Memory) -> str:
     return f"write '{memory.name}' first, or create it with init_value=0.0"
 
 
-def _start_value(program: TileProgram, name: str) -> str:
+_PARTLY_MADE: Final = {
+    "tmrgsort": (
+        "merge whole groups of four runs: columns beyond the last multiple of 4 * block_len are not written; two or "
+        "three runs are merged with pl.mrgsort(one, other, tmp=...)"
+    ),
+    **dict.fromkeys(
+        ("tmrgsort2", "tmrgsort3", "tmrgsort4"),
+        "the merge ends with the first list that runs out (exhausted=True): use only what it writes by then, or leave "
+        "exhausted out",
+    ),
+}
+"""Instructions that leave a part of their result as it was, and how all of it is written."""
+
+
+def _start_value(program: TileProgram, index: int, name: str) -> str:
+    """How the tile ``name``, of which instruction ``index`` takes what was never written, comes to hold something."""
+    made = [s for i, s in enumerate(program.statements[:index]) if result_register(program, i) == name]
+    if made and isinstance(made[-1], Instruction) and made[-1].mnemonic in _PARTLY_MADE:
+        return _PARTLY_MADE[made[-1].mnemonic]
     tile = program.symbols.get(name)
     if isinstance(tile, Tile) and tile.space == "acc":
         return (

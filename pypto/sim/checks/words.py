@@ -214,8 +214,8 @@ EXPONENTIAL: Final = 32  # of a value beyond the range it is infinite in every f
     GATHER_BLOCKS,
     GATHER_MATCHES,  # tgather_compare: a row of the result depends on a row of the source
     SORT,  # runs of a row
-    MERGE,  # rows
-    MERGE_LISTS,  # the first rows of the sources
+    MERGE,  # rows, FACT_EXTRA: position of the columns of a run
+    MERGE_LISTS,  # the first rows of the sources, FACT_EXTRA: position of exhausted
     SCATTER_AXIS,  # FACT_EXTRA: position of the axis
     SCATTER_ROWS,
     SCATTER_COLUMNS,  # tscatter_mask, FACT_EXTRA: position of the pattern

@@ -100,7 +100,8 @@ def _merged(instruction: Instruction, dtypes: Dtypes) -> DataType:
     return same(instruction, dtypes, [i for i, d in enumerate(dtypes) if d is not None], (FP32, FP16))
 
 
-_GROUP: Final = 4
+MERGED_RUNS: Final = 4
+"""Runs that ``tmrgsort`` makes one of."""
 
 
 def merge_runs(instruction: Instruction, dtypes: Dtypes) -> Kernel:
@@ -115,14 +116,18 @@ def merge_runs(instruction: Instruction, dtypes: Dtypes) -> Kernel:
         if run < 1 or not (covers(src, rows, cols) and covers(dst, rows, cols)):
             return OUTSIDE_TILE
         records = cols // fields
-        of, heads, ends = np.empty(_GROUP, np.int64), np.empty(_GROUP, np.int64), np.empty(_GROUP, np.int64)
+        of, heads, ends = (
+            np.empty(MERGED_RUNS, np.int64),
+            np.empty(MERGED_RUNS, np.int64),
+            np.empty(MERGED_RUNS, np.int64),
+        )
         for i in range(rows):
             to, row = address(dst) + i * stride(dst) * size, address(src) + i * stride(src) * size
-            for first in range(0, records, _GROUP * run):
-                for k in range(_GROUP):
+            for first in range(0, records, MERGED_RUNS * run):
+                for k in range(MERGED_RUNS):
                     of[k] = row
                     heads[k], ends[k] = min(first + k * run, records), min(first + (k + 1) * run, records)
-                merge(to + first * RECORD_BYTES, of, ends, heads, _GROUP, dtype, fields, False)
+                merge(to + first * RECORD_BYTES, of, ends, heads, MERGED_RUNS, dtype, fields, False)
         return OK
 
     return Kernel(f"{instruction.mnemonic}.{dtype.to_string()}", body)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 import pypto.language as pl
 from pypto.runtime import RunConfig
-from pypto.sim import CheckError
+from pypto.sim import BoundsError, CheckError, UndefinedValueError
 
 STRIPS, ROWS, COLS = 6, 8, 16
 
@@ -83,3 +85,86 @@ def test_it_raises_and_the_next_launch_is_clean():
     with pytest.raises(CheckError, match="takes index 4096"):
         launch("cheap", wrong={(0, 0): 4096})
     assert not launch("cheap", wrong={})
+
+
+GATHERS = """
+import pypto.language as pl
+
+@pl.jit
+def kernel(
+    x: pl.Tensor[[8, 32], pl.FP32], n: pl.Tensor[[8, 16], pl.INT32], s: pl.Tensor[[8, 16], pl.FP32],
+    y: pl.Out[pl.Tensor[[8, {cols}], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="pick"):
+        y[:, :] = {expression}
+    return y
+"""
+PICKS = {
+    # expression: (columns of the result, first illegal index, what it counts)
+    "pl.gather(x[:, :], -1, n[:, :])": (16, 32, "the 32 columns of 'x' (axis 1)"),
+    "pl.scatter(x[:, :], dim=-1, index=n[:, :], src=s[:, :])": (32, 32, "the 32 columns of "),
+    "pl.scatter_update(x[:, :], -2, n[0:1, 0:8], pl.add(x[:, :], 1.0))": (32, 8, "the 8 rows of "),
+}
+
+
+def picked(tmp_path, expression: str, cols: int):
+    path = tmp_path / "picks.py"
+    path.write_text(GATHERS.format(cols=cols, expression=expression), "utf-8")
+    spec = importlib.util.spec_from_file_location("picks", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+@pytest.mark.parametrize("expression", PICKS)
+@pytest.mark.parametrize("past", [0, 3])
+def test_an_index_outside_its_axis_is_told_with_its_place(tmp_path, monkeypatch, expression, past):
+    monkeypatch.chdir(tmp_path)
+    cols, limit, extent = PICKS[expression]
+    index = (torch.arange(128, dtype=torch.int32) % 8).reshape(8, 16)
+    index[0, 5] = limit + past
+    config = RunConfig(platform="a2a3", checks="cheap")
+    with pytest.raises(BoundsError) as error:
+        picked(tmp_path, expression, cols)(
+            torch.randn(8, 32), index, torch.randn(8, 16), torch.zeros(8, cols), config=config
+        )
+    (finding,) = error.value.findings
+    assert f"index {limit + past} from 'n' at [0, 5] is outside {extent}" in finding.message
+    assert f"legal are 0..{limit - 1}" in finding.message and "pl.minimum(index, extent - 1)" in finding.suggestion
+    assert finding.tensor == "n" and finding.index_ranges == ((0, 1), (5, 6)) and finding.bytes == (20, 24)
+
+
+@pl.jit
+def window_at(x: pl.Tensor[[8, 64], pl.FP32], n: pl.Tensor[[1, 16], pl.INT32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="cut"):
+        whole = pl.load(x, [0, 0], [8, 64])
+        at = pl.cast(pl.read(n, [0, 0]), pl.INDEX)
+        y = pl.store(pl.tile.slice(whole, [8, 32], [0, at]), [0, 0], y)
+    return y
+
+
+def test_a_window_that_leaves_its_tile_is_told_with_extent_and_axis(findings):
+    x, n, y = torch.randn(8, 64), torch.full((1, 16), 32, dtype=torch.int32), torch.zeros(8, 32)
+    assert findings(window_at, x, n, y) == [] and torch.equal(y, x[:, 32:])
+    with pytest.raises(BoundsError) as error:
+        findings(window_at, x, n + 8, y)
+    (finding,) = error.value.findings
+    assert "window of 'whole' columns 40..72 is outside its extent 64 (axis 1, offset 40, window 32)" in finding.message
+    assert (finding.tensor, finding.index_ranges) == ("whole", ((0, 8), (40, 72)))
+    assert "pl.min(offset, extent - window)" in finding.suggestion
+
+
+@pl.jit
+def pages_of_an_unwritten_table(x: pl.Tensor[[32, 32], pl.FP32], y: pl.Out[pl.Tensor[[8, 32], pl.FP32]]):
+    table = pl.create_tensor([1, 16], dtype=pl.INT32)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="copy"):
+        for i in pl.range(8):
+            page = pl.cast(pl.read(table, [0, i]), pl.INDEX)
+            y = pl.store(pl.load(x, [page, 0], [1, 32]), [i, 0], y)
+    return y
+
+
+def test_the_unwritten_index_comes_before_the_access_that_it_led_astray(findings):
+    with pytest.raises(UndefinedValueError) as error:
+        findings(pages_of_an_unwritten_table, torch.randn(32, 32), torch.zeros(8, 32))
+    assert [(f.kind, f.tensor) for f in error.value.findings] == [("uninit", "table"), ("bounds", "x")]

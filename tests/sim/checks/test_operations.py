@@ -128,3 +128,62 @@ def test_a_scatter_defines_what_it_hits(findings, tmp_path, covered, kinds):
     index[covered:] = index[0]
     x, y = torch.rand(16, 32), torch.zeros(16, 32)
     assert [f.kind for f in findings(kernel, x, torch.rand(32, 32), index.reshape(16, 32), y)] == kinds
+
+
+MERGES = """
+import pypto.language as pl
+
+@pl.jit
+def kernel(
+    x: pl.Tensor[[1, 128], pl.FP32], n: pl.Tensor[[1, 128], pl.INT32], y: pl.Out[pl.Tensor[[1, {cols}], pl.FP32]]
+):
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="task"):
+        i = pl.reinterpret_view(pl.load(n, [0, 0], [1, 128]), pl.UINT32)
+        all = pl.sort32(pl.load(x, [0, 0], [1, 128]), i)
+        a, b, c = (pl.tile.slice(all, [1, 64], [0, 0]), pl.tile.slice(all, [1, 64], [0, 64]),
+                   pl.tile.slice(all, [1, 64], [0, 128]))
+        tmp = pl.create_tile([1, {wide}], dtype=pl.FP32, target_memory=pl.Mem.Vec)
+        merged = {expression}
+        y = pl.store({stored}, [0, 0], y)
+    return y
+"""
+
+
+def merged(findings: Any, tmp_path: Path, x: torch.Tensor, expression: str, wide: int, kept: int) -> list[Any]:
+    stored = "merged" if kept == wide else f"pl.tile.slice(merged, [1, {kept}], [0, 0])"
+    path = tmp_path / f"merges_{kept}.py"
+    path.write_text(MERGES.format(cols=kept, wide=wide, expression=expression, stored=stored), "utf-8")
+    spec = importlib.util.spec_from_file_location("merges", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    index = torch.arange(128, dtype=torch.int32)[None]
+    return findings(module.kernel, x, index, torch.zeros(1, kept))
+
+
+@pytest.mark.parametrize(("lists", "names"), [(2, "a, b"), (3, "a, b, c")])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_merge_that_stops_early_leaves_the_rest_unwritten(findings, tmp_path, lists, names, seed):
+    x = torch.randint(-6, 6, (1, 128), generator=torch.Generator().manual_seed(seed)).float()
+    runs = [sorted(x[0, 32 * k : 32 * k + 32].tolist(), reverse=True) for k in range(lists)]
+    last, first = max((run[-1], -k) for k, run in enumerate(runs))
+    count = 32 + sum(v > last or v == last and k < -first for k, run in enumerate(runs) if k != -first for v in run)
+    expression, wide = f"pl.tile.mrgsort({names}, tmp=tmp, exhausted=True)", 64 * lists
+    (finding,) = merged(findings, tmp_path, x, expression, wide, wide)
+    assert finding.kind == "uninit" and finding.index_ranges == ((0, 1), (2 * count, 2 * count + 1))
+    assert "leave exhausted out" in finding.suggestion
+    kept = 2 * count // 8 * 8
+    assert merged(findings, tmp_path, x, expression, wide, kept) == []
+    assert merged(findings, tmp_path, x, expression.replace("True", "False"), wide, wide) == []
+
+
+@pytest.mark.parametrize(("width", "written"), [(256, 256), (192, 0), (128, 0)])
+def test_a_merge_of_runs_writes_whole_groups_of_four(findings, tmp_path, width, written):
+    expression = f"pl.tile.mrgsort(pl.tile.slice(all, [1, {width}], [0, 0]), block_len=64)"
+    found = merged(findings, tmp_path, rnd_row(), expression, width, width)
+    assert [f.kind for f in found] == ([] if width == written else ["uninit"])
+    assert all("whole groups of four runs" in f.suggestion and f.index_ranges[1][0] == written for f in found)
+
+
+def rnd_row() -> torch.Tensor:
+    return torch.randn(1, 128, generator=torch.Generator().manual_seed(7))

@@ -17,6 +17,7 @@ from pypto.sim.checks.rules.tile import (
     all_cols,
     all_rows,
     code_at,
+    data_of,
     dtype_of,
     element_size,
     map_of,
@@ -31,8 +32,8 @@ from pypto.sim.checks.rules.tile import (
 from pypto.sim.checks.shadow import is_float, is_undefined, set_codes, stronger
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.kernels.gather import pattern_start, pattern_step
-from pypto.sim.kernels.sort import RECORD_BYTES, RUN
-from pypto.sim.native import as_pointer
+from pypto.sim.kernels.sort import MERGED_RUNS, RECORD_BYTES, RUN
+from pypto.sim.native import as_pointer, load_int32
 
 _UNBOUNDED: Final = 1 << 30
 
@@ -75,11 +76,45 @@ def _result_cols(args, fact, target):
     if rule == w.SORT:
         return valid_cols(source) * RECORD_BYTES // element_size(source)
     if rule == w.MERGE:
-        return valid_cols(source)
-    total = 0
+        group = MERGED_RUNS * max(args[fact[w.FACT_EXTRA]], 1)
+        return valid_cols(source) // group * group
+    stops_early = args[fact[w.FACT_EXTRA]] != 0 and element_size(target) == 4
+    first, total = _ends_first(args, fact) if stops_early else -1, 0
     for k in range(fact[w.FACT_SOURCES]):
-        total += valid_cols(args[fact[w.FACT_SOURCE + k]])
+        tile = args[fact[w.FACT_SOURCE + k]]
+        total += valid_cols(tile) if first < 0 or k == first else 2 * _ahead(args, fact, k, first)
     return total
+
+
+@kernel_code
+def _key(tile, record):
+    """A number in the order of the FP32 value of a record of a list."""
+    bits = load_int32(data_of(tile) + RECORD_BYTES * record)
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFF)
+
+
+@kernel_code
+def _ends_first(args, fact):
+    """The list that runs out first when all are merged: its last record is the first of the last ones; -1: none."""
+    first, highest = -1, 0
+    for k in range(fact[w.FACT_SOURCES]):
+        tile = args[fact[w.FACT_SOURCE + k]]
+        records = valid_cols(tile) // 2
+        if records > 0 and (first < 0 or _key(tile, records - 1) > highest):
+            first, highest = k, _key(tile, records - 1)
+    return first
+
+
+@kernel_code
+def _ahead(args, fact, k, first):
+    """Records of list ``k`` that come before the last record of list ``first``; equal ones do from an earlier list."""
+    tile, end = args[fact[w.FACT_SOURCE + k]], args[fact[w.FACT_SOURCE + first]]
+    last, count = _key(end, valid_cols(end) // 2 - 1), 0
+    for record in range(valid_cols(tile) // 2):
+        key = _key(tile, record)
+        if key > last or key == last and k < first:
+            count += 1
+    return count
 
 
 @kernel_code
