@@ -346,7 +346,7 @@ class Launch:
             self.indices.begin(plan.request.kernel)
         programs = [member.program for member in plan.members]
         if not programs:
-            self._run_stand_in(plan)
+            self._run_stand_in(plan, values)
         elif any(program.spans_blocks for program in programs):
             for first in range(0, blocks, self._capacity(plan)):
                 self._run_together(plan, values, range(first, min(first + self._capacity(plan), blocks)), blocks)
@@ -356,7 +356,7 @@ class Launch:
         else:
             self._run_apart(plan, values, blocks)
 
-    def _run_stand_in(self, plan: TaskPlan) -> None:
+    def _run_stand_in(self, plan: TaskPlan, values: Words) -> None:
         name = plan.request.kernel
         if name not in self.stand_ins:
             raise ExecutionError(
@@ -364,8 +364,10 @@ class Launch:
                 f"program.bind_external('{name}', function)\n"
                 f"in {self.orchestration.name}{where(self.orchestration, plan.index)}"
             )
-        ended = None if self.watch is None else self.watch.stand_in(self.frame.words, plan)
-        call_stand_in(self.stand_ins[name], plan.request, self.frame.words)
+        words = self.frame.words.copy()  # the orchestration may have gone on since it submitted the task
+        words[plan.sources] = values
+        ended = None if self.watch is None else self.watch.stand_in(words, plan)
+        call_stand_in(self.stand_ins[name], plan.request, words)
         if ended is not None:
             ended()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -98,3 +100,60 @@ def test_blocking_waits_on_every_core_starve_the_publisher():
 
 def test_deferred_waits_hold_no_core():
     run(VECTOR_CORES, True)
+
+
+@pytest.mark.parametrize("checks", ["none", "all"])
+def test_a_stand_in_that_waits_gets_the_arguments_it_was_submitted_with(checks, tmp_path, monkeypatch):
+    """The orchestration has gone round its loop by the time that the functions run."""
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "shift.cpp"
+    source.write_text("// runs on the card only\n")
+
+    @pl.jit.extern(core_type="aiv", source=str(source))
+    def shift(src: pl.Tensor[[1, 64], pl.FP32], dst: pl.Out[pl.Tensor[[1, 64], pl.FP32]], by: pl.Scalar[pl.INT32]): ...
+
+    @pl.jit.incore
+    def late(
+        signal: pld.DistributedTensor[[1, 1], pl.INT32],
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+    ):
+        pld.system.wait(signal, offsets=[0, 0], expected=1, cmp=pld.WaitCmp.Ge)
+        out = pl.store(pl.load(inp, [0, 0], [1, 64]), [0, 0], out)
+        return out
+
+    @pl.jit.incore
+    def publish(signal: pl.InOut[pld.DistributedTensor[[1, 1], pl.INT32]]):
+        me = pld.rank(pld.get_comm_ctx(signal))
+        pld.system.notify(signal, peer=me, offsets=[0, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+        return signal
+
+    @pl.jit
+    def chip(
+        inp: pl.Tensor[[1, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[4, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[1, 1], pl.INT32]],
+    ):
+        middle = pl.create_tensor([1, 64], dtype=pl.FP32)
+        middle = late(signal, inp, middle)
+        for k in pl.range(4):
+            row = pl.slice(out, [1, 64], [k, 0])
+            row = shift(middle, row, pl.cast(k, pl.INT32))
+        signal = publish(signal)
+        return out
+
+    @pl.jit.host
+    def host(x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[4, 64], pl.FP32]]):
+        buf = pld.alloc_window_buffer([1, 1], dtype=pl.INT32)
+        signal = pld.window(buf, [1, 1], dtype=pl.INT32)
+        chip(x, y, signal, device=0)
+
+    def stand_in(src, dst, by):
+        dst[:] = src + by
+
+    x, y = torch.randn(1, 64).share_memory_(), torch.zeros(4, 64).share_memory_()
+    asked = replace(config(1, "a2a3"), checks=checks)
+    compiled = host.compile(x, y, config=asked)
+    compiled.bind_external("shift", stand_in)
+    compiled(x, y, config=asked)
+    torch.testing.assert_close(y, x + torch.arange(4.0)[:, None])
