@@ -53,11 +53,14 @@ def _of_the_entry(watch: LaunchWatch) -> Iterator[Finding]:
 
 
 def _of_kernels(watch: LaunchWatch) -> Iterator[Finding]:
-    """Stores of a kernel to its own inputs: tasks that use the tensor later do not wait for them."""
+    """Stores of a kernel to its own inputs: tasks that use the tensor later do not wait for them. One per store."""
     for number, written in watch.writers.items():
         named = {memory.name for memory in watch.memories[number]}
+        stores: dict[tuple[int, int], list[tuple[int, Write]]] = {}
         for node, write in written.items():
-            kernel, index = watch.programs[write.program], write.instruction
+            stores.setdefault((write.program, write.instruction), []).append((node, write))
+        for (program, index), writes in stores.items():
+            kernel, node = watch.programs[program], writes[0][0]
             parameter = _input_written(kernel, index)
             if parameter is None:
                 continue
@@ -70,8 +73,8 @@ def _of_kernels(watch: LaunchWatch) -> Iterator[Finding]:
             )
             repair = f"declare '{name}' as pl.Out[...], or as pl.InOut[...] if it is also read, in '{kernel.name}'"
             place = location(kernel, index, f"'{task}' writes")
-            span, ranges = _written(watch.memories[number], (write,))
-            yield Finding("direction", message, name, (task,), (place,), span, ranges, repair)
+            span, ranges = _written(watch.memories[number], (write for _, write in writes))
+            yield Finding("direction", message, name, (task,), (place,), span, ranges, repair, len(writes))
 
 
 def _written(
