@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pypto.runtime.distributed_host import CHIP
 from pypto.runtime.run_config import RunConfig
 from pypto.sim.checks.collectives import REPAIR, unmet_collective, waiting_places
 from pypto.sim.checks.failures import STARVATION_REPAIR, STARVED
@@ -52,27 +53,37 @@ class RunChecks:
 
     def findings(self, tasks: Sequence[Task], done: Mapping[int, Done]) -> tuple[Finding, ...]:
         """What the ranks found each for itself, and what their logs say together; updates ``cells``."""
-        from pypto.sim.checks.collectives import uneven_collectives
-        from pypto.sim.checks.rank_order import RunOrder
-        from pypto.sim.checks.ranks import rank_findings
+        from pypto.sim.checks.rank_run import findings_of_run
+        from pypto.sim.checks.signal_use import cells_after
 
         found = [finding for answer in done.values() for finding in answer.findings]
         logs: dict[int, tuple[int, RankLog]] = {
             task.number: (task.target, log)
             for task in tasks
-            if (log := getattr(done.get(task.number), "rank_log", None)) is not None
+            if (log := getattr(done.get(task.number), "rank_log", None)) is not None and len(log.events)
         }
         if logs:
-            order = RunOrder(logs, {task.number: sorted(task.after & logs.keys()) for task in tasks}, self.cells)
-            together = (*uneven_collectives(order), *rank_findings(order))
+            together = findings_of_run(logs, _after(tasks, logs), self.cells)
             found += [finding for finding in together if finding.kind in self.checks.kinds]
-            for cell, notifies in order.notifies.items():
-                for notify in notifies:
-                    value, sets = int(notify.words[2]), int(notify.words[3]) == 1
-                    self.cells[cell] = value if sets else self.cells.get(cell, 0) + value
+            self.cells.update(cells_after([logs[dispatch] for dispatch in sorted(logs)], self.cells))
         result = tuple(dict.fromkeys(found))
         keep(result)
         return result
+
+
+def _after(tasks: Sequence[Task], logs: Container[int]) -> dict[int, list[int]]:
+    """Those of ``logs`` that each dispatch waits for, also through tasks that have no log."""
+    through: dict[int, set[int]] = {}
+    last_of: dict[tuple[str, int], int] = {}
+    for task in sorted(tasks, key=lambda task: task.number):
+        before = set(task.after)
+        if task.kind == CHIP:  # the dispatches of a chip follow each other
+            before |= {last_of[task.kind, task.target]} if (task.kind, task.target) in last_of else set()
+            last_of[task.kind, task.target] = task.number
+        found = through[task.number] = set()
+        for other in before:
+            found |= {other} if other in logs else through.get(other, set())
+    return {number: sorted(found) for number, found in through.items() if number in logs}
 
 
 def deadlock_finding(

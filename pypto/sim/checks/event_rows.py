@@ -1,14 +1,17 @@
-"""Rows of events kept small: what many have in common is kept once, as a pattern.
+"""Rows of events kept small: what many have in common is kept once, as a pattern, and the rest is packed.
 
 A row is ``int64[n]``: kind, node of the order graph, block, then what and where; the last ``BOX_WORDS`` words are a box
-or the four words of a signal, whose third is an amount. Node, block and amount differ from event to event; the rest
-are the places and cells of a program, few of them.
+or the four words of a signal, whose third is an amount. Node and block are those of a thread, the amount differs from
+event to event; all else is one of a few places and cells of a program. Loops repeat the same events with amounts that
+grow evenly, so a chunk of events shrinks to some hundred bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -19,26 +22,84 @@ from pypto.sim.checks.boxes import BOX_WORDS
 from pypto.sim.recording import Words
 
 KIND, NODE, SEAT = 0, 1, 2
-_AMOUNT: Final = 2 - BOX_WORDS  # from the end of a row; only signals have one
+AMOUNT: Final = 2 - BOX_WORDS
+"""Place of the amount, from the end of a row; only signals have one."""
+CHUNK: Final = 4096
+"""Events that are packed together."""
 _EVENT: Final = np.dtype([("pattern", "<i4"), ("node", "<i4"), ("seat", "<i4"), ("amount", "<i8")])
+Columns = tuple[Words, Words, Words]
+"""Pattern, thread and amount of some events."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """``count`` events that follow each other, packed; ``lowest``: the least of their amounts."""
+
+    count: int
+    lowest: int
+    packed: bytes
+
+    @staticmethod
+    def of(pattern: Words, thread: Words, amount: Words) -> Chunk:
+        """Pack columns: threads as differences, amounts as differences between events of one pattern."""
+        order, starts = _by_pattern(pattern)
+        steps = amount[order]
+        steps[1:] = np.where(starts[1:], steps[1:], steps[1:] - amount[order][:-1])
+        of_event = np.empty_like(steps)
+        of_event[order] = steps
+        threads = np.diff(thread, prepend=0)
+        columns = pattern.astype("<i4"), threads.astype("<i4"), of_event.astype("<i8")
+        packed = zlib.compress(b"".join(column.tobytes() for column in columns), 1)
+        return Chunk(len(pattern), int(amount.min(initial=0)), packed)
+
+    def columns(self) -> Columns:
+        """The columns as they were."""
+        data = zlib.decompress(self.packed)
+        pattern = np.frombuffer(data, "<i4", self.count).astype(np.int64)
+        thread = np.cumsum(np.frombuffer(data, "<i4", self.count, 4 * self.count), dtype=np.int64)
+        steps = np.frombuffer(data, "<i8", self.count, 8 * self.count)
+        order, starts = _by_pattern(pattern)
+        sums = np.cumsum(steps[order])
+        before = (sums - steps[order])[starts]
+        amount = np.empty(self.count, np.int64)
+        amount[order] = sums - before[np.cumsum(starts) - 1]
+        return pattern, thread, amount
+
+
+def _by_pattern(pattern: Words) -> tuple[Words, NDArray[np.bool_]]:
+    """Order of the events by pattern, and where in it a pattern begins."""
+    order = np.argsort(pattern, kind="stable")
+    starts = np.ones(len(order), bool)
+    starts[1:] = pattern[order][1:] != pattern[order][:-1]
+    return order, starts
 
 
 @dataclass(frozen=True)
 class EventRows:
-    """``patterns``: rows without node, block and amount; ``coded``: one entry per event."""
+    """``patterns``: rows without node, block and amount; ``threads``: int64[n, 3], block, node and how many events."""
 
     patterns: Words
-    coded: NDArray[Any]
+    threads: Words
+    chunks: tuple[Chunk, ...]
 
     @staticmethod
-    def of(rows: Words) -> EventRows:
-        """The events of plain rows."""
-        coder = EventCoder()
-        coder.append(rows)
-        return coder.rows(rows.shape[1])
+    def of(rows: Words, together: int = CHUNK) -> EventRows:
+        """The events of plain rows, ``together`` of them in a chunk; a block belongs to one node."""
+        patterns, signals = rows.copy(), rows[:, KIND] >= w.NOTIFIES
+        patterns[:, [NODE, SEAT]] = 0
+        patterns[signals, AMOUNT] = 0
+        own, pattern = np.unique(patterns, axis=0, return_inverse=True)
+        _, first, thread = np.unique(rows[:, SEAT], return_index=True, return_inverse=True)
+        by_first = np.argsort(first)
+        threads = rows[first[by_first]][:, [SEAT, NODE, NODE]]
+        threads[:, 2] = np.bincount(thread)[by_first]
+        columns = pattern.reshape(-1), np.argsort(by_first)[thread], np.where(signals, rows[:, AMOUNT], 0)
+        starts = range(0, len(rows), together)
+        chunks = (Chunk.of(*(column[at : at + together] for column in columns)) for at in starts)
+        return EventRows(own, threads, tuple(chunks))
 
     def __len__(self) -> int:
-        return len(self.coded)
+        return sum(chunk.count for chunk in self.chunks)
 
     def row(self, index: int) -> Words:
         """One event as a plain row."""
@@ -50,51 +111,33 @@ class EventRows:
         found: Words = self.patterns[coded["pattern"]]
         found[:, NODE], found[:, SEAT] = coded["node"], coded["seat"]
         signals = found[:, KIND] >= w.NOTIFIES
-        found[signals, _AMOUNT] = coded["amount"][signals]
+        found[signals, AMOUNT] = coded["amount"][signals]
         return found
 
-    def column(self, word: int) -> Words:
-        """A word that is part of the patterns, of every event."""
-        found: Words = self.patterns[:, word][self.coded["pattern"]]
+    @cached_property
+    def coded(self) -> NDArray[Any]:
+        """All events unpacked: pattern, node, seat and amount of each."""
+        found = np.empty(len(self), _EVENT)
+        at = 0
+        for pattern, thread, amount in self.columns():
+            part = found[at : at + len(pattern)]
+            part["pattern"], part["amount"] = pattern, amount
+            part["seat"], part["node"] = self.threads[thread, 0], self.threads[thread, 1]
+            at += len(pattern)
         return found
+
+    def columns(self) -> Iterator[Columns]:
+        """The events chunk by chunk."""
+        return (chunk.columns() for chunk in self.chunks)
 
     def translated(self, translate: Callable[[Words], Words]) -> EventRows:
         """The same events with other patterns."""
-        return EventRows(translate(self.patterns), self.coded)
+        return EventRows(translate(self.patterns), self.threads, self.chunks)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.patterns.nbytes + self.coded.nbytes
+        """Bytes that are kept."""
+        return self.patterns.nbytes + self.threads.nbytes + sum(len(chunk.packed) for chunk in self.chunks)
 
 
-class EventCoder:
-    """Gathers events of rows of one length."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-        self._chunks: list[NDArray[Any]] = []
-
-    def append(self, rows: Words) -> None:
-        """Events that come behind those so far."""
-        patterns, coded = rows.copy(), np.empty(len(rows), _EVENT)
-        signals = rows[:, KIND] >= w.NOTIFIES
-        coded["node"], coded["seat"] = rows[:, NODE], rows[:, SEAT]
-        coded["amount"] = np.where(signals, rows[:, _AMOUNT], 0)
-        patterns[:, [NODE, SEAT]] = 0
-        patterns[signals, _AMOUNT] = 0
-        own, places = np.unique(patterns, axis=0, return_inverse=True)
-        numbers = [self._numbers.setdefault(pattern.tobytes(), len(self._numbers)) for pattern in own]
-        coded["pattern"] = np.array(numbers, np.int32)[places.reshape(-1)]
-        self._chunks.append(coded)
-        if len(self._chunks) > 64:
-            self._chunks = [np.concatenate(self._chunks)]
-
-    def nodes(self) -> set[int]:
-        """Nodes that events name."""
-        return {node for chunk in self._chunks for node in np.unique(chunk["node"]).tolist()}
-
-    def rows(self, length: int) -> EventRows:
-        """All events; ``length`` of a row."""
-        patterns = np.frombuffer(b"".join(self._numbers), np.int64).reshape(-1, length)
-        return EventRows(patterns, np.concatenate(self._chunks) if self._chunks else np.empty(0, _EVENT))
+__all__ = ["AMOUNT", "CHUNK", "KIND", "NODE", "SEAT", "Chunk", "Columns", "EventRows"]

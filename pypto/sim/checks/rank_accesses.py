@@ -1,85 +1,129 @@
 """What a launch does with windows and signals, kept for the comparison of the ranks after the run.
 
 Between two signals of a block the order of its accesses does not matter to other ranks: equal ones are kept once. So
-what is kept grows with the signals and with how windows are divided, not with the number of accesses.
+what is kept grows with the signals and with how windows are divided, not with the number of accesses; and it is packed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
 from pypto.sim.checks import conflicts as c
+from pypto.sim.checks import event_taking as t
 from pypto.sim.checks import words as w
-from pypto.sim.checks.event_rows import EventCoder, EventRows
+from pypto.sim.checks.event_rows import CHUNK, Chunk, EventRows
 from pypto.sim.recording import Words
 
-_BOX_WORDS = w.ACCESS_WORDS - w.ACCESS_BOX
-_COLUMNS = 5 + _BOX_WORDS  # kind, node, seat, program, instruction, box; then the signals its block has passed
+_ROOM: Final = 256
+"""Patterns and threads there is room for at first."""
+_OPEN_ROOM: Final = 1 << 12
+_OPEN_MOST: Final = 1 << 20
 
 
 class RankAccesses:
     """Events in the order in which every block made them."""
 
     def __init__(self) -> None:
-        self._closed = EventCoder()
-        self._open = np.zeros((0, _COLUMNS + 1), np.int64)
-        self._passed: dict[int, int] = {}
+        self._request = np.zeros(t.REQUEST_WORDS, np.int64)
+        self._chunks: list[Chunk] = []
+        self._arrays: dict[int, Words] = {}  # by the word of the request that holds their address
         self._lanes: dict[tuple[int, ...], set[int]] = {}
 
     def events(self) -> EventRows:
         """All rows (kind, node, seat, program, instruction, box), boxes at absolute addresses; none come any more."""
-        self._closed.append(self._open[:, :_COLUMNS])
-        self._open = self._open[:0]
-        return self._closed.rows(_COLUMNS)
+        if not self._arrays:
+            return EventRows.of(np.zeros((0, t.PATTERN_WORDS), np.int64))
+        self._pack()
+        patterns = self._arrays[t.PATTERNS][: self._request[t.PATTERN_COUNT]].copy()
+        return EventRows(patterns, self._named_threads()[:, [t.T_SEAT, t.T_NODE, t.T_EVENTS]], tuple(self._chunks))
 
     def nodes(self) -> set[int]:
         """Nodes of the order graph that events name."""
-        return self._closed.nodes().union(np.unique(self._open[:, 1]).tolist())
+        return set(self._named_threads()[:, t.T_NODE].tolist()) if self._arrays else set()
+
+    def _named_threads(self) -> Words:
+        return self._arrays[t.THREADS][: self._request[t.THREAD_COUNT]]
 
     def without_signals(self, records: Words, seats: Words, allocations: Words, windows: Iterable[int]) -> Words:
         """Keep what concerns ``windows`` and signals; returns the memory accesses among ``records``."""
         signals = records[:, w.ACCESS_KIND] >= w.NOTIFIES
         chosen = signals | np.isin(records[:, w.ACCESS_ALLOCATION], list(windows))
         if chosen.any():
-            self._take(records[chosen], seats, allocations)
+            self._note_lanes(records[records[:, w.ACCESS_KIND] == w.NOTIFIES], seats)
+            self._take(np.ascontiguousarray(records[chosen]), seats, allocations)
         return np.ascontiguousarray(records[~signals]) if signals.any() else records
 
     def _take(self, records: Words, seats: Words, allocations: Words) -> None:
-        of = seats[records[:, w.ACCESS_SEAT]]
-        events = np.zeros((len(records), _COLUMNS + 1), np.int64)
-        events[:, 0], events[:, 1], events[:, 2] = records[:, w.ACCESS_KIND], of[:, c.S_NODE], of[:, c.S_SEAT]
-        events[:, 3], events[:, 4] = of[:, c.S_PROGRAM], records[:, w.ACCESS_INSTRUCTION]
-        events[:, 5:_COLUMNS] = records[:, w.ACCESS_BOX :]
-        signals = events[:, 0] >= w.NOTIFIES
-        self._note_lanes(events[events[:, 0] == w.NOTIFIES], of[events[:, 0] == w.NOTIFIES])
-        events[~signals, 5] += allocations[records[~signals, w.ACCESS_ALLOCATION], w.GM_BASE]
-        for seat in np.unique(events[:, 2]).tolist():
-            own = events[:, 2] == seat
-            passed = self._passed.get(seat, 0) + np.cumsum(2 * signals[own])
-            events[own, _COLUMNS] = passed - signals[own]  # a signal stands between what is before and behind it
-            self._passed[seat] = int(passed[-1])
-        self._close(np.concatenate((self._open, events)))
+        if not self._arrays:
+            self._begin()
+        request = self._request
+        request[[t.RECORDS, t.COUNT, t.DONE]] = records.ctypes.data, len(records), 0
+        request[[t.SEATS, t.ALLOCATIONS]] = seats.ctypes.data, allocations.ctypes.data
+        while (why := t.take_all()(request.ctypes.data)) != t.ALL_TAKEN:
+            if why == t.OUT_IS_FULL:
+                self._pack()
+            elif why == t.PATTERNS_ARE_FULL:
+                self._make_room_for_patterns(2 * int(request[t.PATTERN_CAPACITY]))
+            else:
+                self._make_room_for_threads(2 * int(request[t.THREAD_CAPACITY]))
+        open_ = int(request[t.OPEN_CAPACITY])
+        if request[t.CROWDED] > open_ // 16 and open_ < _OPEN_MOST:
+            self._make_room_for_open(4 * open_)
 
-    def _note_lanes(self, notifies: Words, of: Words) -> None:
+    def _begin(self) -> None:
+        self._hold(t.OUT, np.zeros((3, CHUNK), np.int64))
+        self._hold(t.ROW, np.zeros(t.PATTERN_WORDS, np.int64))
+        self._request[t.OUT_CAPACITY] = CHUNK
+        self._make_room_for_patterns(_ROOM)
+        self._make_room_for_threads(_ROOM)
+        self._make_room_for_open(_OPEN_ROOM)
+
+    def _hold(self, word: int, array: Words) -> None:
+        self._arrays[word], self._request[word] = array, array.ctypes.data
+
+    def _grow(self, word: int, capacity: int, columns: int) -> Words:
+        rows = np.zeros((capacity, columns), np.int64)
+        if word in self._arrays:
+            rows[: len(self._arrays[word])] = self._arrays[word]
+        self._hold(word, rows)
+        return rows
+
+    def _make_room_for_patterns(self, capacity: int) -> None:
+        rows, used = self._grow(t.PATTERNS, capacity, t.PATTERN_WORDS), int(self._request[t.PATTERN_COUNT])
+        self._hold(t.PATTERN_SLOTS, t.slots(t.pattern_keys(rows[:used]), capacity))
+        self._request[t.PATTERN_CAPACITY] = capacity
+
+    def _make_room_for_threads(self, capacity: int) -> None:
+        rows, used = self._grow(t.THREADS, capacity, t.THREAD_WORDS), int(self._request[t.THREAD_COUNT])
+        self._hold(t.THREAD_SLOTS, t.slots(t.mixed(rows[:used, t.T_SEAT]), capacity))
+        self._request[t.THREAD_CAPACITY] = capacity
+
+    def _make_room_for_open(self, capacity: int) -> None:
+        self._hold(t.OPEN, np.zeros((capacity, t.OPEN_WORDS), np.int64))
+        self._request[[t.OPEN_CAPACITY, t.CROWDED]] = capacity, 0
+
+    def _pack(self) -> None:
+        """Put away the events that have come since the last time."""
+        used = int(self._request[t.OUT_COUNT])
+        if used:
+            self._chunks.append(Chunk.of(*self._arrays[t.OUT][:, :used]))
+            self._request[t.OUT_COUNT] = 0
+
+    def _note_lanes(self, notifies: Words, seats: Words) -> None:
         """Which vector lanes of a block made the same addition."""
-        for event, seat in zip(notifies.tolist(), of.tolist()):
-            node, program, instruction, (cell, rank, value, sets) = event[1], event[3], event[4], event[5:9]
-            if not sets and seat[c.S_CORE] > 0:
-                key = node, seat[c.S_BLOCK], program, instruction, cell, rank, value
-                self._lanes.setdefault(key, set()).add(seat[c.S_LANE])
+        cell, rank, value, sets = (w.ACCESS_BOX + k for k in range(4))
+        of = seats[notifies[:, w.ACCESS_SEAT]]
+        adding = (notifies[:, sets] == 0) & (of[:, c.S_CORE] > 0)
+        if not adding.any():
+            return
+        where = of[:, [c.S_NODE, c.S_BLOCK, c.S_PROGRAM]], notifies[:, [w.ACCESS_INSTRUCTION, cell, rank, value]]
+        keys = np.concatenate((*where, of[:, [c.S_LANE]]), axis=1)[adding]
+        for *key, lane in np.unique(keys, axis=0).tolist():
+            self._lanes.setdefault(tuple(key), set()).add(lane)
 
     def doubled(self) -> list[tuple[int, int, int, int, int]]:
         """(program, instruction, cell, rank, value) of the additions that both lanes of a block made."""
         return [key[2:] for key, lanes in self._lanes.items() if len(lanes) > 1]  # type: ignore[misc]
-
-    def _close(self, events: Words) -> None:
-        """Drop repeated events, and put away those that no later one can be equal to."""
-        _, firsts = np.unique(events, axis=0, return_index=True)
-        events = events[np.sort(firsts)]
-        now = np.array([self._passed[seat] for seat in events[:, 2].tolist()], np.int64)
-        is_open = events[:, _COLUMNS] == now
-        if not is_open.all():
-            self._closed.append(events[~is_open, :_COLUMNS])
-        self._open = events[is_open]

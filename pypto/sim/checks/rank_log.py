@@ -83,8 +83,8 @@ def rank_log(watch: LaunchWatch, windows: Sequence[Window]) -> RankLog:
         if under_lane_condition(watch.programs[program], index):
             continue  # the lanes take turns
         doubled.append((numbers[program, index], cell, rank, value))
-    nodes = np.unique(events.coded["node"]).tolist()
-    return RankLog(events, tuple(places), tuple(watch.graph.pairs(nodes)), tuple(windows), tuple(doubled))
+    before = watch.graph.pairs(sorted(watch.rank_accesses.nodes()))
+    return RankLog(events, tuple(places), tuple(before), tuple(windows), tuple(doubled))
 
 
 def _place(watch: LaunchWatch, program: int, index: int) -> Place:
