@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pypto.runtime.ranks_exchange import cell_value
@@ -80,14 +80,20 @@ class Standstill:
     def credits(self, wait: Wait) -> Iterator[tuple[int, Told]]:
         """(rank, what it has told) of the notifies of the cell of a wait."""
         for rank, recalled in sorted(self.recalled.items()):
-            yield from ((rank, told) for told in recalled.told if (told.cell, told.rank) == (wait.cell, wait.rank))
+            alike: dict[Told, int] = {}  # a collective notifies in several instructions of one line
+            for told in recalled.told:
+                if (told.cell, told.rank) == (wait.cell, wait.rank):
+                    key = replace(told, count=0)
+                    alike[key] = alike.get(key, 0) + told.count
+            yield from ((rank, replace(told, count=count)) for told, count in alike.items())
 
     def ahead(self) -> dict[int, tuple[str, ...]]:
         """Rank that waits: places of the notifies of signals that are waited for which it has not come to."""
         awaited = {wait.signal for waits in self.waits.values() for wait in waits}
         found = {}
         for rank in sorted(self.waits.keys() & self.recalled.keys()):
-            places = tuple(place for signal, place in self.recalled[rank].ahead if signal in awaited)
+            own = {wait.place for wait in self.waits[rank]}  # in a collective: what it gives back at its end
+            places = tuple(p for signal, p in self.recalled[rank].ahead if signal in awaited and p not in own)
             if places:
                 found[rank] = places
         return found

@@ -106,7 +106,8 @@ def unmet_collective(text: str, places: Sequence[Location]) -> str:
     everyone = re.search(r"\((\d+) of (\d+) ranks\)", text)
     if not calls or len(calls) == 1 and everyone is not None and everyone[1] == everyone[2]:
         return ""
-    waiting = ", ".join(dict.fromkeys(_RANK.findall(text)))
+    ranks = list(dict.fromkeys(_RANK.findall(text)))
+    waiting = f"rank {ranks[0]} waits" if len(ranks) == 1 else f"ranks {', '.join(ranks)} wait"
     if len(calls) > 1:
         return f"the ranks call different collectives: {' and '.join(calls)}"
-    return f"rank {waiting} waits in {calls[0]}, which another rank of the domain has not called, or not as often"
+    return f"{waiting} in {calls[0]}, which another rank of the domain has not called, or not as often"

@@ -17,6 +17,7 @@ from pypto.sim.checks.signal_names import cell_text
 from pypto.sim.recording import Words
 
 _COMPARED_AT_ONCE: Final = 4096
+_APART: Final = "in a block or task that nothing orders with it"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,11 @@ def cause_of(order: RunOrder, write: Event, other: Event) -> Cause | None:
     if told is not None and _is_meant_for(order, write, told, other):
         return _told_too_early(told)
     first, answer = next(_notifies_after(order, write), None), _first_notify(order, write, other)
-    if first is None or _is_awaited_too_early(order, write, first, other):
+    if first is not None and _is_awaited_too_early(order, write, first, other):
         return None
+    aside = _told_aside(order, write, other)
+    if aside is not None or first is None:
+        return aside
     unheard = answer is not None and all(wait.cell != answer.cell for wait in order.waits)
     if answer is not None and (unheard or not _is_for_another(order, write, first, other)):
         return _not_awaited(order, write, other, answer)
@@ -86,6 +90,14 @@ def _not_awaited(order: RunOrder, write: Event, other: Event, answer: Event) -> 
     told, cell = f"; rank {answer.rank} {_notifies(order, answer)}", cell_text(order, answer)
     told += " after it" if _call(answer) else f" of rank {other.rank} after it"
     late = next((wait for wait in waits if order.reaches(other, wait)), None)
+    beside = next((wait for wait in waits if wait.rank == other.rank), None) if late is None else None
+    if beside is not None:
+        what = f"{told}, and rank {other.rank} waits for that in '{beside.place.task}', {_APART}"
+        repair = (
+            "let the task that reads depend on the one that waits (deps=[...], or a window that both take), or wait in "
+            "every block that reads"
+        )
+        return Cause("window-race", what, repair, (*_place(answer), *_place(beside)))
     repair = (
         f"wait for {cell} before the line that reads (pld.system.wait), or notify the cell that is waited for there: "
         "publish, notify, wait, read"
@@ -98,6 +110,23 @@ def _not_awaited(order: RunOrder, write: Event, other: Event, answer: Event) -> 
         return _overwritten(order, write, other)
     places = (*_place(answer), *_place(late))
     return Cause("window-race", f"{told}, and rank {other.rank} waits for that only after it reads", repair, places)
+
+
+def _told_aside(order: RunOrder, write: Event, other: Event) -> Cause | None:
+    """What was waited for comes from another block or task of the writer, which the write is not ordered with."""
+    for number in _of_rank(order, write.rank, True).tolist():
+        notify = order.events[number]
+        if order.reaches(notify, write) or order.reaches(write, notify):
+            continue
+        if any(wait.cell == notify.cell and order.reaches(wait, other) for wait in order.waits):
+            return Cause(
+                "window-race",
+                f"; the notify that the reader waited for is sent in '{notify.place.task}', {_APART}",
+                "let every block that writes notify, and wait for all of them; or notify in a task that depends on the "
+                "writes (deps=[...], or a window that both take)",
+                _place(notify),
+            )
+    return None
 
 
 def _told_another(order: RunOrder, write: Event, other: Event, first: Event) -> Cause:

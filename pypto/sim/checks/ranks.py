@@ -170,8 +170,12 @@ def _too_weak(
             f"raise the threshold: the wait has to need the notify, >= {expected + 1}",
         )
     else:
-        by = f"by the credits of other ranks: the cell reaches {total}"
-        repair = f"wait for the credits of all ranks that write ({total} here), or give every rank a cell of its own"
+        one = len({notify.rank for notify in order.notifies.get(wait.cell, ())}) == 1
+        by = f"by the credits of other {'blocks' if one else 'ranks'}: the cell reaches {total}"
+        repair = (
+            f"wait for the credits of all {'blocks' if one else 'ranks'} that write ({total} here), or give every "
+            f"{'block' if one else 'rank'} a cell of its own"
+        )
     message = f"{what}; the wait for {cell} >= {expected} in '{wait.place.task}' is satisfied {by}"
     return Finding("window-race", message, tensor, tasks, places, span, ranges, repair)
 

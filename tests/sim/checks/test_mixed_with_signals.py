@@ -151,3 +151,58 @@ def test_blocks_of_a_task_that_signals_meet_in_a_barrier(blocks, tmp_path, monke
     assert found(met(blocks), 2, x, y) == []
     strips = x.exp().neg().reshape(2, blocks, 64 // blocks, 32).flip(1).reshape(2, 64, 32)
     torch.testing.assert_close(y, strips, rtol=1e-4, atol=1e-4)
+
+
+def pushed(telling: int, expected: int, waiting: int):
+    """Four blocks push a row each and the first ``telling`` of them tell; of four that read, ``waiting`` wait."""
+
+    @pl.jit
+    def chip(
+        x: pl.Tensor[[4, 64], pl.FP32],
+        y: pl.Out[pl.Tensor[[4, 64], pl.FP32]],
+        data: pl.InOut[pld.DistributedTensor[[4, 64], pl.FP32]],
+        signal: pl.InOut[pld.DistributedTensor[[NR, 1], pl.INT32]],
+    ):
+        for b in pl.spmd(4, name_hint="push"):
+            peer = (pld.rank(pld.get_comm_ctx(data)) + 1) % 2
+            pld.tile.remote_store(pl.load(x, [b, 0], [1, 64]), data, peer=peer, offsets=[b, 0])
+            if b < telling:
+                pld.system.notify(signal, peer=peer, offsets=[0, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+        for b in pl.spmd(4, name_hint="pull"):
+            if b < waiting:
+                pld.system.wait(signal, offsets=[0, 0], expected=expected, cmp=pld.WaitCmp.Ge)
+            pl.store(pl.load(data, [b, 0], [1, 64]), [b, 0], y)
+        return y
+
+    @pl.jit.host
+    def host(x: pl.Tensor[[2, 4, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 4, 64], pl.FP32]]):
+        data_buf = pld.alloc_window_buffer([4, 64], dtype=pl.FP32)
+        signal_buf = pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+        for r in pl.range(pld.world_size()):
+            data = pld.window(data_buf, [4, 64], dtype=pl.FP32)
+            signal = pld.window(signal_buf, [2, 1], dtype=pl.INT32)
+            chip(x[r], y[r], data, signal, device=r)
+
+    return host
+
+
+APART = "in a block or task that nothing orders with it"
+
+
+@pytest.mark.parametrize(
+    ("telling", "expected", "waiting", "said"),
+    [
+        (4, 4, 4, ""),
+        (4, 3, 4, "satisfied by the credits of other blocks: the cell reaches 4"),
+        (1, 1, 4, f"the notify that the reader waited for is sent in 'push', {APART}"),
+        (4, 4, 1, f"rank 1 waits for that in 'pull', {APART}"),
+    ],
+)
+def test_every_block_that_writes_tells_and_every_block_that_reads_waits(
+    telling, expected, waiting, said, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    x, y = torch.randn(2, 4, 64), torch.zeros(2, 4, 64)
+    findings = found(pushed(telling, expected, waiting), 2, x, y)
+    assert [finding.kind for finding in findings] == ["window-race"] * bool(said), [str(f) for f in findings]
+    assert all(said in finding.message for finding in findings), [str(f) for f in findings]
