@@ -45,12 +45,23 @@ def answers(waiting: Sequence[Seat], seats: Sequence[Seat]) -> Iterator[Answer]:
 
 
 def _other_side(seat: Seat, seats: Sequence[Seat]) -> Seat | None:
-    """The core whose push or pop a core waits for."""
+    """The core whose push, pop or event a core waits for."""
     name = statement_of(seat).mnemonic
+    if name == "sync_wait":
+        return next((s for s in seats if s.block == seat.block and s is not seat and _sets_event(s, seat)), None)
     if name not in PUSHES and name not in POPS:
         return None
     queue = blocking_queue(seat)
     return _seat(seat, queue.receiver if name in PUSHES else queue.sender, seats)
+
+
+def _sets_event(seat: Seat, waiting: Seat) -> bool:
+    """Whether a core of the other kind sets the event that ``waiting`` waits for, somewhere."""
+    event = statement_of(waiting).operands[0]
+    return (seat.core == 0) != (waiting.core == 0) and any(
+        isinstance(statement, Instruction) and statement.mnemonic == "sync_set" and statement.operands[0] == event
+        for statement in seat.frame.program.statements
+    )
 
 
 def _is_cause(seat: Seat, waiting: Sequence[Seat], seats: Sequence[Seat]) -> bool:
