@@ -84,6 +84,26 @@ def test_the_pytest_plugin(tmp_path, rows, outcome):
     assert outcome in done.stdout, done.stdout
 
 
+def test_a_test_that_fails_shows_its_findings_too(tmp_path):
+    body = _SCRIPT.replace("ROWS", "8").replace("half(torch", "def test_it():\n    half(torch") + "    assert False\n"
+    (tmp_path / "test_it.py").write_text(body)
+    command = [sys.executable, "-m", "pytest", "-q", "--pypto-checks=all", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "assert False" in done.stdout and "1 failed" in done.stdout
+    assert "Captured pypto checks call" in done.stdout and "[uninit]" in done.stdout, done.stdout
+
+
+def test_kinds_that_do_not_exist_are_refused_before_any_test():
+    from pypto.testing.checks_plugin import pytest_configure
+
+    class Asked:
+        def getoption(self, name, default=None):
+            return "war,wra"
+
+    with pytest.raises(pytest.UsageError, match="--pypto-checks: unknown kind of check 'wra'; known: war"):
+        pytest_configure(Asked())
+
+
 _IN_PLACE = (
     _SCRIPT.replace("half(torch", "def launch(call):\n    call(torch")
     + """
