@@ -39,6 +39,7 @@ except ImportError:  # no such locks on this system: every process compiles for 
     fcntl = None  # type: ignore[assignment]
 
 _CHECKSUM_BYTES = 32
+_LOOK_AGAIN_S = 0.05
 
 
 def _sources() -> list[Path]:
@@ -168,11 +169,25 @@ def _lock(path: Path) -> int | None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         progress.waiting()
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _wait_for(handle)
     except OSError:
         os.close(handle)
         return None
     return handle
+
+
+def _wait_for(handle: int) -> None:
+    """Take a lock that another process holds, however long it compiles.
+
+    The process wakes now and then: one that sleeps through would look like one that will never answer to whoever
+    watches it (runtime/ranks_pulse.py).
+    """
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(_LOOK_AGAIN_S)
 
 
 def path_of(name: str) -> Path | None:

@@ -117,16 +117,22 @@ def test_without_locks_everybody_compiles(place, monkeypatch):
 
 
 def test_whoever_waits_is_told(place, monkeypatch, capsys):
+    """It never sleeps through: a rank that waits for another one to compile would be taken for one that hangs."""
     import fcntl
 
+    tried = []
+
     def taken(handle, how):
-        if how & fcntl.LOCK_NB:
+        tried.append(how)
+        if len(tried) < 4:
             raise BlockingIOError
 
     monkeypatch.setattr(cache.fcntl, "flock", taken)
+    monkeypatch.setattr(cache, "_LOOK_AGAIN_S", 0.0)
     monkeypatch.setattr(cache.progress.Progress, "_waits", False)
     assert compile_add() == 1
     assert "waiting for another process" in capsys.readouterr().err
+    assert tried == [fcntl.LOCK_EX | fcntl.LOCK_NB] * 4 + [fcntl.LOCK_UN]
 
 
 def test_a_filled_folder_may_be_read_only(monkeypatch, tmp_path):
