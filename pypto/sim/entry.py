@@ -20,7 +20,7 @@ def compiled_entry(name: str, body: Callable[[Any], Any], modules: Sequence[str]
     ``modules`` of this package are the sources that decide the machine code; their content is part of the cache key.
     """
     here = Path(__file__).parent
-    kernel = Kernel(f"{name}.{source_digest(here / f'{module}.py' for module in modules)}", body)
+    kernel = Kernel(f"{name}.{source_digest(here / f'{module}.py' for module in modules)}", body, scalar=True)
     path = path_of(kernel.name)
     with Progress(1, slow=True) as progress:
         if path is not None and not path.exists():

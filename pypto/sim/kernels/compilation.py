@@ -6,19 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numba import njit, types
+from numba import types
 from numba.core.ccallback import CFunc
 
 from pypto.sim.kernels.cache import KernelFile, alone, path_of
+from pypto.sim.kernels.pieces import ScalarCompiler, WholeCompiler, piece
 
 ABI: Final = types.int64(types.CPointer(types.int64))
 
-_OPTIONS: Any = {"error_model": "numpy", "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-kernel_code: Any = njit(**_OPTIONS)
+# What Numba rewrites (expressions of whole arrays, members of tuples by number) does not occur here.
+OPTIONS: Final[Any] = {"error_model": "numpy", "no_rewrites": True}
+
+kernel_code: Any = piece(forceinline=True, **OPTIONS)
 """Decorator of the pieces that kernel bodies are made of. Division by zero follows IEEE and raises nothing.
 
-Pieces are always inlined. Their symbols are unique within a process only; a call that survived in a kernel kept on disk
-could meet the symbol of another kernel's piece.
+Pieces are always inlined, and compiled with the kernel only (pieces.py).
 """
 
 
@@ -27,11 +29,13 @@ class Kernel:
     """A tile kernel before compilation.
 
     ``name`` identifies it (mnemonic and the dtypes that make a difference) and is its key in the cache; ``body`` takes
-    the argument block of docs/architecture.md 2 and returns a status.
+    the argument block of docs/architecture.md 2 and returns a status. ``scalar``: it has no loop that vector
+    instructions could speed up.
     """
 
     name: str
     body: Callable[[Any], int]
+    scalar: bool = False
 
 
 def load_or_compile(kernel: Kernel, on_compile: Callable[[], None] | None = None) -> Any:
@@ -45,7 +49,8 @@ def load_or_compile(kernel: Kernel, on_compile: Callable[[], None] | None = None
     # symbol table, so the names must differ.
     body.__qualname__ = f"kernel_{body.__name__}"
     _name_parts(body, kernel.name, set())
-    compiled: Any = CFunc(body, (ABI.args, ABI.return_type), {}, {"error_model": "numpy"})
+    compiler = ScalarCompiler if kernel.scalar else WholeCompiler
+    compiled: Any = CFunc(body, (ABI.args, ABI.return_type), {}, OPTIONS, compiler)
     compiled._cache = KernelFile(kernel.name, on_compile)
     with alone(path_of(kernel.name)):
         compiled.compile()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from . import codes as c
 from . import words as x
-from .compiled import entry, kernel
+from .compiled import entry, kernel, pointer
 from .pipes import kind_of, path_of, pipe_of
 
 if TYPE_CHECKING:
@@ -136,12 +136,13 @@ def _row_time(m, row, walked, spent, steps):
 
 
 @entry
-def walk(m, previous, walked, spent, steps):
+def walk(memory, previous, walked, spent, steps):
     """Fill ``spent`` int64[classes] (ps) and as many ``steps`` int64[:, STEP_WORDS] as there is room for, last first.
 
     ``previous`` int64[subtasks]: the subtask before it on its core, -1 for none. ``walked`` int64[4]: end and beginning
     of the window, 0, -1; afterwards its third word says how many steps there are.
     """
+    m = pointer(memory)
     task = -1
     for k in range(m[x.TASK_COUNT]):
         candidate = m[x.TASKS] + k * x.TASK_WORDS
@@ -262,11 +263,12 @@ def _walk(played: Played, begin_ps: int, end_ps: int, steps: NDArray[np.int64]) 
 
 
 @entry
-def busy(m, pipe_busy, core_busy, path_bytes, hbm_bytes):
+def busy(memory, pipe_busy, core_busy, path_bytes, hbm_bytes):
     """Sum up the work of every row: ``pipe_busy`` [cores, pipes], ``core_busy`` [cores] (ps), ``path_bytes`` [paths].
 
     ``hbm_bytes`` [subtasks, 2]: bytes a subtask moved, and those of them that came from HBM.
     """
+    m = pointer(memory)
     core_words = x.RING + c.PIPE_COUNT * m[x.QUEUE_DEPTH]
     for number in range(hbm_bytes.shape[0]):
         sub = m[x.SUBTASKS] + number * x.SUB_WORDS

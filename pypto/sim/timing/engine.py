@@ -14,7 +14,7 @@ from . import cache as l2
 from . import codes as c
 from . import sharing
 from . import words as x
-from .compiled import entry, kernel
+from .compiled import entry, kernel, pointer
 from .cycles import cycles
 from .events import DISPATCH, FINISH, LOOP, ORCHESTRATE, REMOTE_OVER, REQUEST, pop, push
 from .orchestrator import orchestrate
@@ -196,6 +196,11 @@ def run(m, f, cache, begin):
 
     ``cache`` as in ``cache.py``, changed in place.
     """
+    return _play(pointer(m), pointer(f), pointer(cache), begin)
+
+
+@kernel
+def _play(m, f, cache, begin):
     for index in range(m[x.THREADS]):
         thread = m[x.THREAD_TABLE] + index * x.THREAD_WORDS
         m[thread + x.IDLE], m[thread + x.ANCHOR], m[thread + x.PERIOD] = 1, begin, m[x.IDLE_LOOP]
@@ -258,12 +263,13 @@ def _split_bytes(m, costs, own, trace, row):
 
 
 @entry
-def lay_out_rows(m, memo, pc, pipe, following, deps, links, flags, trace, costs, cycle, instruction, tile_issue):
+def lay_out_rows(memory, memo, pc, pipe, following, deps, links, flags, trace, costs, cycle, instruction, tile_issue):
     """Write the row records: who waits for whom, times and bytes on the chip. ``cycle`` and what follows in ps.
 
     ``memo`` int64[instructions, MEMO_WORDS], all -1: the last extents of each instruction and their time.
     """
     mask = (1 << TRACE_SLOT_SHIFT) - 1
+    m = pointer(memory)
     rows = m[x.ROWS]
     for number in range(pc.shape[0]):
         row = rows + number * x.ROW_WORDS
