@@ -1,6 +1,11 @@
-"""Shared by all tests: build directories stay out of the working directory."""
+"""Shared by all tests: build directories stay out of the working directory, and every run tries the same examples."""
 
 import pytest
+from hypothesis import settings
+
+# A loaded machine must not fail a test, and a failure must come back when it is looked for.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,8 +7,10 @@ when the orchestration needs one of them, at its end, or when no core is left fo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
 from pypto.sim import opcodes as op
@@ -60,7 +62,6 @@ class SetAside:
     plan: TaskPlan
     values: Words
     blocks: int
-    producers: tuple[int, ...]
     running: list[Seat] = field(default_factory=list)
     done: list[Seat] = field(default_factory=list)
     cores: list[Core] = field(default_factory=list)
@@ -90,6 +91,12 @@ class PendingTasks:
     def __init__(self, launch: Launch, exchange: Exchange | None):
         self.launch, self.exchange = launch, exchange
         self.tasks: dict[int, SetAside] = {}
+        self._ready: dict[int, SetAside] = {}
+        """Those that wait for no other task any more."""
+        self._missing: dict[int, int] = {}
+        """How many tasks each of the others waits for."""
+        self._followers: defaultdict[int, list[int]] = defaultdict(list)
+        self._released: list[int] = []
         self._free: list[Core] = []
         self.deferred = 0
         """Tasks that a deferred wait has held back at once, at most."""
@@ -98,17 +105,35 @@ class PendingTasks:
 
     def start(self, task: int, plan: TaskPlan, values: Words, blocks: int, producers: Sequence[int]) -> None:
         """Run a task that was just submitted, as far as it can go now."""
-        waiting = tuple(p for p in producers if p in self.tasks)
-        entry = SetAside(task, plan, values, blocks, waiting)
+        waiting = {p for p in producers if p in self.tasks}
+        entry = SetAside(task, plan, values, blocks)
         if not waiting and not entry.signals:
             self._begin(entry)
             self.launch.run_task(plan, values, blocks)
             self._end(entry)
             return
         self.tasks[task] = entry
-        if not waiting:
-            self._advance(entry)
-            self._retire()
+        if waiting:
+            self._missing[task] = len(waiting)
+            for producer in waiting:
+                self._followers[producer].append(task)
+            return
+        self._ready[task] = entry
+        self._advance(entry)
+        self._retire()
+
+    def _remove(self, task: int) -> None:
+        """A task has ended: those that waited for it alone are ready."""
+        del self.tasks[task], self._ready[task]
+        for follower in self._followers.pop(task, ()):
+            self._missing[follower] -= 1
+            if not self._missing[follower]:
+                del self._missing[follower]
+                self._ready[follower] = self.tasks[follower]
+                self._released.append(follower)
+
+    def _ready_in_order(self) -> list[SetAside]:
+        return [self._ready[task] for task in sorted(self._ready)]
 
     def _begin(self, entry: SetAside) -> None:
         if self.launch.watch is not None:
@@ -136,15 +161,18 @@ class PendingTasks:
     def _step(self) -> None:
         """Let everything go on that can; sleep when nothing can."""
         moved = False
-        for entry in list(self.tasks.values()):
-            if not any(p in self.tasks for p in entry.producers):
-                moved = self._advance(entry) or moved
+        turns = sorted(self._ready)
+        self._released.clear()
+        while turns:
+            moved = self._advance(self._ready[heappop(turns)]) or moved
+            while self._released:
+                heappush(turns, self._released.pop())
         moved = self._retire() or moved
         if not moved:
             self._sleep()
 
     def _retire(self) -> bool:
-        finished = [entry for entry in self.tasks.values() if entry.finished]
+        finished = [entry for entry in self._ready_in_order() if entry.finished]
         for entry in finished:
             self._record(entry)
             self._end(entry)
@@ -152,7 +180,7 @@ class PendingTasks:
                 self.launch.left_behind += [(entry.plan, left) for left in entry.channels.left_behind()]
             self._free.extend(entry.cores)
             self._deferred_now.discard(entry.task)
-            del self.tasks[entry.task]
+            self._remove(entry.task)
         return bool(finished)
 
     def _advance(self, entry: SetAside) -> bool:
@@ -161,7 +189,7 @@ class PendingTasks:
             self._begin(entry)
             self.launch.run_late(entry.task, entry.plan, entry.values, entry.blocks)
             self._end(entry)
-            del self.tasks[entry.task]
+            self._remove(entry.task)
             return True
         moved = self._start_blocks(entry)
         for seat in list(entry.running):
@@ -201,7 +229,7 @@ class PendingTasks:
 
     def _has_room(self, entry: SetAside) -> bool:
         """Whether the chip has cores for one more block, beside those that blocked tasks hold."""
-        held = [seat.core for other in self.tasks.values() for seat in other.running if not self._is_deferred(seat)]
+        held = [seat.core for other in self._ready.values() for seat in other.running if not self._is_deferred(seat)]
         wanted = [core for member in entry.plan.members for core in member.cores]
         vectors = sum(core > 0 for core in (*held, *wanted))
         cubes = sum(core == 0 for core in (*held, *wanted))
@@ -252,13 +280,15 @@ class PendingTasks:
             self.exchange.check()
 
     def _sleep(self) -> None:
-        blocked = [(entry, seat) for entry in self.tasks.values() for seat in entry.running]
+        blocked = [(entry, seat) for entry in self._ready_in_order() for seat in entry.running]
         waits = [w for entry, seat in blocked if (w := self._waiting(entry, seat)) is not None]
         if self.exchange is None or not waits:
             lines = ["deadlock: no block of this chip can go on", *map(_describe, blocked), *self._starved()]
             error = DeadlockError("\n".join(lines))
             error.waiting = tuple((seat.frame.program, int(seat.frame.words[op.SITE])) for _, seat in blocked)
-            crews = [(entry.running, [*entry.running, *entry.done]) for entry in self.tasks.values() if entry.running]
+            crews = [
+                (entry.running, [*entry.running, *entry.done]) for entry in self._ready_in_order() if entry.running
+            ]
             error.overdue = tuple(found for waiting, seats in crews for found in overdue(waiting, seats))
             error.answers = tuple(answer for waiting, seats in crews for answer in answers(waiting, seats))
             raise error
@@ -281,7 +311,7 @@ class PendingTasks:
 
     def _starved(self) -> list[str]:
         """Tasks that could start if blocked ones did not hold the cores."""
-        ready = [e for e in self.tasks.values() if not e.started and not any(p in self.tasks for p in e.producers)]
+        ready = [entry for entry in self._ready_in_order() if not entry.started]
         if not ready:
             return []
         telling = [entry for entry in ready if _notifies(entry)]
