@@ -176,7 +176,8 @@ def _location(place: str, what: str) -> Location:
 
 def _act(told: Told) -> str:
     times = f", {told.count} times," if told.count > 1 else ""
-    return f"{'sets' if told.sets else 'adds'} {told.value}{times} at {told.place}"
+    values = f"{told.value}" if told.last == told.value else f"{told.value}, at last {told.last}"
+    return f"{'sets' if told.sets else 'adds'} {values}{times} at {told.place}"
 
 
 def _ranks(numbers: Sequence[int]) -> str:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Told:
-    """Equal notifies of one line: ``cell`` names domain and byte, ``rank`` is the world rank that owns it."""
+    """Notifies of one line: ``cell`` names domain and byte, ``rank`` is the world rank that owns it.
+
+    ``value`` is what the first of ``count`` has added or set, ``last`` what the last one has.
+    """
 
     cell: int
     rank: int
@@ -27,6 +30,7 @@ class Told:
     index: str
     kernel: str
     place: str
+    last: int
     count: int = 1
 
 
@@ -34,7 +38,7 @@ class ToldSignals:
     """The notifies of one launch; ``ahead``: (signal, place) of notifies that its blocks have not come to."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[int, ...], int] = {}
+        self._sent: dict[tuple[int, ...], tuple[int, int]] = {}  # how many, and the last value
         self._first: dict[tuple[int, ...], Told] = {}
         self.ahead: tuple[tuple[str, str], ...] = ()
 
@@ -42,18 +46,19 @@ class ToldSignals:
         """The block has just notified."""
         words = seat.frame.words
         name, rank, value, sets = (int(word) for word in words[op.ARGUMENTS : op.ARGUMENTS + 4])
-        key = id(seat.frame.program), int(words[op.DETAIL + 1]), name, rank, value, sets
-        self._counts[key] = self._counts.get(key, 0) + 1
+        key = id(seat.frame.program), int(words[op.DETAIL + 1]), name, rank, sets
+        self._sent[key] = self._sent[key][0] + 1 if key in self._sent else 1, value
         if key not in self._first:
             program, at = seat.frame.program, key[1]
             signal, index = cell_operand(seat, at)
             self._first[key] = Told(
-                name, rank, value, bool(sets), signal, index, program.name, source_place(program, at)
+                name, rank, value, bool(sets), signal, index, program.name, source_place(program, at), value
             )
 
     def rows(self) -> tuple[Told, ...]:
         """What was told, by line and cell, in the order of first notifies."""
-        return tuple(replace(told, count=self._counts[key]) for key, told in self._first.items())
+        sent = ((told, *self._sent[key]) for key, told in self._first.items())
+        return tuple(replace(told, count=count, last=last) for told, count, last in sent)
 
     def note_ahead(self, waiting: Iterable[Seat], later: Iterable[TileProgram]) -> None:
         """The launch is given up: ``waiting`` blocks stand where they are, those of ``later`` have not begun."""

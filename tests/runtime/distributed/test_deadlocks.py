@@ -70,6 +70,15 @@ def sets_do_not_add_up(signal, me):
 
 
 @pl.inline
+def sets_the_round(signal, me):
+    if me == 1:
+        for step in pl.range(40):
+            pld.system.notify(signal, peer=0, offsets=[0, 0], value=step + 1, op=pld.NotifyOp.Set)
+    if me == 0:
+        pld.system.wait(signal, offsets=[0, 0], expected=41, cmp=pld.WaitCmp.Ge)
+
+
+@pl.inline
 def passes_the_value(signal, me):
     if me > 0:
         for _ in pl.range(2):
@@ -141,3 +150,8 @@ def test_a_worker_goes_on_after_a_standstill(tmp_path, monkeypatch):
         for _ in range(2):
             with pytest.raises(RankDeadlockError, match=r"rank 0 adds 1 at \S+, rank 1 adds 1 at"):
                 worker(x, y)
+
+
+def test_rounds_of_one_line_are_told_together():
+    text = str(stuck(sets_the_round))
+    assert "signal[0, 0] of rank 0 was notified: rank 1 sets 1, at last 40, 40 times, at " in text
