@@ -1,6 +1,6 @@
 """The run of several chips once more, with one chain of events held back, for every chain at once (compiled).
 
-Run ``c`` holds chain ``c`` after its first n steps and lets all others go on as far as they can (rank_clocks.py). How
+A run holds a chain after its first n steps and lets all others go on as far as they can (rank_clocks.py). How
 far they get is final as soon as nobody in it lacks events that have not been read yet; then step n + 1 is let go. One
 more run holds nobody: it goes ahead of the others and says which events are to be read. So only the events between the
 last of these runs and the first are kept.
@@ -109,12 +109,12 @@ def _end_thread(request, run, place, thread):
 def _go_on(request, run, chain):
     """Let a chain go on until it waits, is held or has no more events; returns its status."""
     place, state = place_at(request, run, chain), run_at(request, run)
-    ahead = place_at(request, request[h.CHAINS], chain) + 4 * h.PL_COUNT
-    follows = run != request[h.CHAINS]
+    ahead = place_at(request, request[h.ROWS] - 1, chain) + 4 * h.PL_COUNT
+    follows, stage = run != request[h.ROWS] - 1, chain_at(request, chain)[h.CH_STAGE]
     while True:
         count = load_int32(place + 4 * h.PL_COUNT)
         unknown = follows and count >= load_int32(ahead)
-        held = run == chain and count >= state[h.RN_STAGE]
+        held = state[h.RN_HELD] == chain and count >= stage
         number = load_int32(place + 4 * h.PL_THREAD)
         if number < 0:
             return h.COMPLETE
@@ -171,7 +171,7 @@ def _exhaust(request, run):
 @kernel_code
 def _feed(request, run):
     """Those that lacked events may go on when there are some."""
-    state, ahead = run_at(request, run), request[h.CHAINS]
+    state, ahead = run_at(request, run), request[h.ROWS] - 1
     if state[h.RN_STARVED] == 0:
         return
     for chain in range(request[h.CHAINS]):
@@ -189,7 +189,7 @@ def _feed(request, run):
 @kernel_code
 def _pass_one(request):
     """The run ahead passes a wait that nothing satisfies, as the run itself did; False when there is none."""
-    ahead, first, chosen = request[h.CHAINS], -1, -1
+    ahead, first, chosen = request[h.ROWS] - 1, -1, -1
     for chain in range(request[h.CHAINS]):
         place = place_at(request, ahead, chain)
         inside = load_int32(place + 4 * h.PL_INSIDE) != 0
@@ -208,24 +208,25 @@ def _pass_one(request):
 
 
 @kernel_code
-def _settle(request, chain):
-    """How far all get while ``chain`` is held is known: settle its segment; False when something may be wrong."""
-    state, place, own = run_at(request, chain), place_at(request, chain, chain), chain_at(request, chain)
+def _settle(request, run):
+    """How far all get while a chain is held is known: settle its segment; False when something may be wrong."""
+    chain = run_at(request, run)[h.RN_HELD]
+    place, own = place_at(request, run, chain), chain_at(request, chain)
     if load_int32(place + 4 * h.PL_STATUS) != h.PARKED:
         return False
     at = load_int32(place + 4 * h.PL_STEP)
     if load_int32(place + 4 * h.PL_INSIDE) != 0:
         step = step_at(request, at)
         if step[h.ST_KIND] == w.WAITED and step[h.ST_EQUAL] != 0:
-            cell = cell_at(request, chain, step[h.ST_CELL])
+            cell = cell_at(request, run, step[h.ST_CELL])
             most = load_word(request[h.STARTS] + 8 * step[h.ST_CELL]) + cell[h.CE_GAINS] + cell[h.CE_LOSSES]
             if most > step[h.ST_AMOUNT]:
                 return False
     number = own[h.CH_FIRST]
-    if number >= 0 and segment_at(request, number)[h.SG_STEPS] == state[h.RN_STAGE]:
+    if number >= 0 and segment_at(request, number)[h.SG_STEPS] == own[h.CH_STAGE]:
         vector = vector_of(request, number)
         for other in range(request[h.CHAINS]):
-            store_int32(vector + 4 * other, load_int32(place_at(request, chain, other) + 4 * h.PL_COUNT))
+            store_int32(vector + 4 * other, load_int32(place_at(request, run, other) + 4 * h.PL_COUNT))
         segment = segment_at(request, number)
         own[h.CH_FIRST] = segment[h.SG_NEXT]
         if own[h.CH_FIRST] < 0:
@@ -234,8 +235,8 @@ def _settle(request, chain):
             return False
         segment[h.SG_NEXT] = own[h.CH_KEPT]
         own[h.CH_KEPT] = number
-    state[h.RN_STAGE] += 1
-    _push(request, chain, chain)
+    own[h.CH_STAGE] += 1
+    _push(request, run, chain)
     return True
 
 
@@ -255,7 +256,9 @@ def _append(request, thread, kind, pattern, amount):
             store_word(lost, load_word(lost) + amount)
     if own[h.CH_TAIL] >= request[h.STEP_BASE]:
         step_at(request, own[h.CH_TAIL])[h.ST_NEXT] = number
-    for run in range(request[h.CHAINS] + 1):
+    if own[h.CH_HEAD] < 0:
+        own[h.CH_HEAD] = number
+    for run in range(request[h.ROWS]):
         place = place_at(request, run, chain) + 4 * h.PL_STEP
         if load_int32(place) < 0:
             store_int32(place, number)
@@ -304,13 +307,14 @@ def _follow(request, run):
         _exhaust(request, run)
         if state[h.RN_STARVED] > 0:
             return True
-        if run == request[h.CHAINS]:
+        if run == request[h.ROWS] - 1:
             if _is_complete(request, run):
                 state[h.RN_FINISHED] = 1
             elif not _pass_one(request):
                 return False
-        elif load_int32(place_at(request, run, run) + 4 * h.PL_STATUS) == h.COMPLETE:
+        elif load_int32(place_at(request, run, state[h.RN_HELD]) + 4 * h.PL_STATUS) == h.COMPLETE:
             state[h.RN_FINISHED] = 1
+            chain_at(request, state[h.RN_HELD])[h.CH_STAGE] = h.EVER
         elif not _settle(request, run):
             return False
     return True
@@ -320,8 +324,8 @@ def _advance(request):
     """Take in the events and let all runs go on; says what is wanted then."""
     _read(request)
     unfinished = 0
-    for index in range(request[h.CHAINS] + 1):
-        run = (index + request[h.CHAINS]) % (request[h.CHAINS] + 1)  # the one that holds nobody goes ahead
+    for index in range(request[h.ROWS]):
+        run = (index + request[h.ROWS] - 1) % request[h.ROWS]  # the one that holds nobody goes ahead
         if not _follow(request, run):
             return h.SUSPECT
         unfinished += run_at(request, run)[h.RN_FINISHED] == 0

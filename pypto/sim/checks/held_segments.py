@@ -11,7 +11,7 @@ from __future__ import annotations
 from pypto.sim.checks import held_words as h
 from pypto.sim.checks import words as w
 from pypto.sim.checks.boxes import BOX_WORDS, boxes_overlap
-from pypto.sim.checks.held_words import chain_at, pattern_at, run_at, segment_at
+from pypto.sim.checks.held_words import chain_at, pattern_at, segment_at
 from pypto.sim.kernels.compilation import kernel_code
 from pypto.sim.native import as_pointer, load_int32
 
@@ -69,8 +69,7 @@ def _is_past(request, chain, number):
     """Whether a settled segment comes before all that is to be settled."""
     vector = vector_of(request, number)
     for other in range(request[h.CHAINS]):
-        state = run_at(request, other)
-        if other != chain and state[h.RN_FINISHED] == 0 and state[h.RN_STAGE] <= load_int32(vector + 4 * other):
+        if other != chain and chain_at(request, other)[h.CH_STAGE] <= load_int32(vector + 4 * other):
             return False
     return True
 

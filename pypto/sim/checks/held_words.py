@@ -20,10 +20,10 @@ STEPS: Final = 8  # address of int64[STEP_CAPACITY, STEP_WORDS]: a ring
 STEP_CAPACITY: Final = 9  # a power of two
 STEP_COUNT: Final = 10  # steps read so far, and the number of the next one
 CHAIN_STATE: Final = 11  # address of int64[CHAINS, CHAIN_WORDS]
-PLACES: Final = 12  # address of int32[CHAINS + 1, CHAINS, PLACE_WORDS]
-RUNS: Final = 13  # address of int64[CHAINS + 1, RUN_WORDS]
-CELL_STATE: Final = 14  # address of int64[CHAINS + 1, CELLS, CELL_WORDS]
-ENDED: Final = 15  # address of int32[CHAINS + 1, DISPATCHES, 2]: threads that have ended, first chain that waits + 1
+PLACES: Final = 12  # address of int32[ROWS, CHAINS, PLACE_WORDS]
+RUNS: Final = 13  # address of int64[ROWS, RUN_WORDS]
+CELL_STATE: Final = 14  # address of int64[ROWS, CELLS, CELL_WORDS]
+ENDED: Final = 15  # address of int32[ROWS, DISPATCHES, 2]: threads that have ended, first chain that waits + 1
 TAKEN_BACK: Final = 16  # address of int64[CHAINS, CELLS], what a chain has taken back so far, or 0
 SEGMENTS: Final = 17  # address of int64[SEGMENT_CAPACITY, SEGMENT_WORDS]
 VECTORS: Final = 18  # address of int32[SEGMENT_CAPACITY, CHAINS]
@@ -35,7 +35,8 @@ EVENT_COUNT: Final = 23
 STEP_BASE: Final = 24  # steps below have been passed by every run
 FREE_SEGMENTS: Final = 25  # how many are not in use
 FREE_ACCESSES: Final = 26
-REQUEST_WORDS: Final = 27
+ROWS: Final = 27  # runs that are gone through together; the last one holds nobody and goes ahead
+REQUEST_WORDS: Final = 28
 
 TH_CHAIN, TH_NEXT, TH_DISPATCH, TH_RANK, TH_EVENTS, TH_SEEN, TH_NEED, TH_NEEDS = range(8)
 THREAD_WORDS: Final = 8
@@ -47,9 +48,12 @@ ST_KIND, ST_CELL, ST_AMOUNT, ST_SETS, ST_NEXT, ST_LOST, ST_EQUAL, ST_PASSED = ra
 STEP_WORDS: Final = 8
 ENDS: Final = 0  # kind of the last step of a thread
 
-# of a chain: last step read, steps read (with the starts of threads), segments to be settled, settled ones
-CH_TAIL, CH_STEPS, CH_FIRST, CH_LAST, CH_KEPT = range(5)
-CHAIN_WORDS: Final = 5
+# of a chain: first and last step read, steps read (with the starts of threads), segments to be settled, settled ones,
+# and after how many steps it is held
+CH_HEAD, CH_TAIL, CH_STEPS, CH_FIRST, CH_LAST, CH_KEPT, CH_STAGE = range(7)
+CHAIN_WORDS: Final = 7
+EVER: Final = 1 << 62
+"""Stage of a chain that has been held after each of its steps."""
 
 # where a chain is in a run
 (
@@ -58,7 +62,7 @@ CHAIN_WORDS: Final = 5
 PLACE_WORDS: Final = 10
 READY, WAITS, STARVED, PARKED, COMPLETE = range(5)
 
-RN_READY, RN_STARVED, RN_STAGE, RN_FINISHED = range(4)
+RN_READY, RN_STARVED, RN_HELD, RN_FINISHED = range(4)
 RUN_WORDS: Final = 4
 
 CE_GAINS, CE_LOSSES, CE_LARGEST, CE_WAITERS = range(4)

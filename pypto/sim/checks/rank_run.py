@@ -12,7 +12,7 @@ from pypto.sim.checks.rank_order import RunOrder
 from pypto.sim.checks.rank_screen import is_in_order
 from pypto.sim.checks.ranks import rank_findings
 
-_FEW: Final = 512
+_FEW: Final = 64
 """Events that are looked at as a whole at once: that is quick, and nothing has to be compiled."""
 
 

@@ -7,7 +7,7 @@ doubt a run that is in order, never the reverse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +22,11 @@ from pypto.sim.checks.signal_cells import NEVER_SET
 from pypto.sim.checks.signal_use import may_be_misused
 from pypto.sim.recording import Words
 
-MOST_CHAINS: Final = 1024
+MOST_CHAINS: Final = 8192
 """A run of more blocks at once is not screened: what a screen keeps grows with the square of their number."""
+TOGETHER: Final = 512
+"""As many chains are held back at once; of a run with more, all events are read first."""
+_IN_TURN: Final = 64
 _ROOM: Final = 1024
 
 
@@ -51,37 +54,41 @@ class RankScreen:
         self._request = np.zeros(h.REQUEST_WORDS, np.int64)
         self._arrays: dict[int, Any] = {}
         count, cells = len(chains.first), len(patterns.cells)
-        self._request[[h.CHAINS, h.CELLS, h.DISPATCHES]] = count, cells, len(chains.logs)
+        self._rows = 1 + (count if count <= TOGETHER else min(count, _IN_TURN))
+        self._request[[h.CHAINS, h.CELLS, h.DISPATCHES, h.ROWS]] = count, cells, len(chains.logs), self._rows
         for word, array in (
             (h.THREADS, chains.threads.copy()), (h.NEEDS, chains.needs), (h.PATTERNS, patterns.table),
             (h.BOXES, patterns.boxes), (h.STARTS, patterns.held(before_run)),
-            (h.ENDED, np.zeros((count + 1, len(chains.logs), 2), np.int32)),
+            (h.PLACES, np.zeros((self._rows, count, h.PLACE_WORDS), np.int32)),
+            (h.RUNS, np.zeros((self._rows, h.RUN_WORDS), np.int64)),
+            (h.CELL_STATE, np.zeros((self._rows, cells, h.CELL_WORDS), np.int64)),
+            (h.ENDED, np.zeros((self._rows, len(chains.logs), 2), np.int32)),
+            (h.CHAIN_STATE, np.full((count, h.CHAIN_WORDS), -1, np.int64)),
+            (h.STEPS, np.zeros((_ROOM, h.STEP_WORDS), np.int64)),
         ):  # fmt: skip
             self._hold(word, np.ascontiguousarray(array))
-        self._hold_runs(count, cells)
+        self._arrays[h.CHAIN_STATE][:, [h.CH_STEPS, h.CH_STAGE]] = 0
         if any(chunk.lowest < 0 for _, log in chains.logs for chunk in log.events.chunks):
             self._hold(h.TAKEN_BACK, np.zeros((count, cells), np.int64))
-        self._request[[h.FREE_SEGMENT, h.FREE_ACCESS]] = -1
-        self._request[h.STEP_CAPACITY] = _ROOM
-        self._hold(h.STEPS, np.zeros((_ROOM, h.STEP_WORDS), np.int64))
+        self._request[[h.FREE_SEGMENT, h.FREE_ACCESS, h.STEP_CAPACITY]] = -1, -1, _ROOM
+        self._arrays[h.RUNS][:, h.RN_FINISHED] = 1
+        self._hold_back([self._rows - 1], [-1])
 
     def _hold(self, word: int, array: Any) -> None:
         self._arrays[word], self._request[word] = array, array.ctypes.data
 
-    def _hold_runs(self, count: int, cells: int) -> None:
-        places = np.zeros((count + 1, count, h.PLACE_WORDS), np.int32)
-        places[:, :, h.PL_STEP], places[:, :, h.PL_THREAD] = -1, self._chains.first
-        places[:, :, h.PL_STACK] = np.arange(count)
-        runs = np.zeros((count + 1, h.RUN_WORDS), np.int64)
-        runs[:, h.RN_READY] = count
-        state = np.zeros((count + 1, cells, h.CELL_WORDS), np.int64)
-        state[:, :, h.CE_LARGEST] = NEVER_SET
-        of_chain = np.full((count, h.CHAIN_WORDS), -1, np.int64)
-        of_chain[:, h.CH_STEPS] = 0
-        for word, array in (
-            (h.PLACES, places), (h.RUNS, runs), (h.CELL_STATE, state), (h.CHAIN_STATE, of_chain),
-        ):  # fmt: skip
-            self._hold(word, array)
+    def _hold_back(self, rows: Sequence[int], chains: Sequence[int]) -> None:
+        """Begin runs with these chains held back, one in every row; -1 holds nobody."""
+        places, runs = self._arrays[h.PLACES], self._arrays[h.RUNS]
+        places[rows], runs[rows] = 0, 0
+        places[rows, :, h.PL_STEP] = self._arrays[h.CHAIN_STATE][:, h.CH_HEAD]
+        places[rows, :, h.PL_THREAD] = self._chains.first
+        places[rows, :, h.PL_STACK] = np.arange(len(self._chains.first))
+        runs[rows, h.RN_READY], runs[rows, h.RN_HELD] = len(self._chains.first), chains
+        self._arrays[h.ENDED][rows] = 0
+        state = self._arrays[h.CELL_STATE]
+        state[rows] = 0
+        state[rows, :, h.CE_LARGEST] = NEVER_SET
 
     @property
     def nbytes(self) -> int:
@@ -90,6 +97,20 @@ class RankScreen:
 
     def is_in_order(self) -> bool:
         """Read everything; whether nothing is doubtful."""
+        every = range(len(self._chains.first))
+        if len(every) < self._rows:
+            self._hold_back(every, every)
+            return self._is_read()
+        step = self._rows - 1
+        parts = (every[first : first + step] for first in range(0, len(every), step))
+        return self._is_read() and all(self._is_settled(part) for part in parts)
+
+    def _is_settled(self, chains: Sequence[int]) -> bool:
+        """Go through the runs that hold these chains, when everything has been read."""
+        self._hold_back(range(len(chains)), chains)
+        return self._is_read()
+
+    def _is_read(self) -> bool:
         while (found := advance()(self._request.ctypes.data)) == h.READ_ON:
             if not self._read_on():
                 return False
@@ -142,7 +163,10 @@ class RankScreen:
         next_steps = self._arrays[h.PLACES][going_on, :, h.PL_STEP]
         next_steps = next_steps[next_steps >= 0]
         count, old = int(request[h.STEP_COUNT]), len(steps)
-        base = request[h.STEP_BASE] = int(next_steps.min()) if len(next_steps) else count
+        base = int(next_steps.min()) if len(next_steps) else count
+        if self._rows <= len(self._chains.first):
+            base = 0  # the runs to come need every step
+        request[h.STEP_BASE] = base
         room = old
         while room < count - base + wanted:
             room *= 2

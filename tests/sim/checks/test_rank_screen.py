@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pypto.sim.checks import rank_screen
 from pypto.sim.checks import words as w
 from pypto.sim.checks.event_rows import EventRows
 from pypto.sim.checks.rank_chains import chains_of
@@ -38,6 +41,16 @@ def test_how_logs_are_cut_into_chunks_does_not_matter(seed, takes_back, together
     run = RandomRun(seed, takes_back)
     after = run.waits_for()
     assert is_in_order(run.logs(together), after, {}) == is_in_order(run.logs(4096), after, {})
+
+
+@settings(max_examples=120, deadline=None)
+@given(SEEDS, st.booleans(), st.sampled_from([1, 2, 5]))
+def test_runs_of_many_blocks_are_gone_through_in_turn(seed, takes_back, in_turn):
+    run = RandomRun(seed, takes_back)
+    logs, after = run.logs(3), run.waits_for()
+    with patch.object(rank_screen, "TOGETHER", 0), patch.object(rank_screen, "_IN_TURN", in_turn):
+        in_turns = is_in_order(logs, after, {})
+    assert in_turns == is_in_order(logs, after, {})
 
 
 def test_most_runs_in_order_are_not_doubted():
