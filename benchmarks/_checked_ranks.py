@@ -102,6 +102,68 @@ def split_product(
         split_on_chip(x[r], w[r], y[r], data, signal, device=r)
 
 
+TURNS, WIDE = 1000, 256
+
+
+@pl.jit
+def turns_on_chip(
+    x: pl.Tensor[[1, 64], pl.FP32],
+    y: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+    data: pld.DistributedTensor[[1, 64], pl.FP32],
+    signal: pld.DistributedTensor[[8, 1], pl.INT32],
+    rank: pl.Scalar[pl.INT32],
+):
+    other = 1 - rank
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for step in pl.range(TURNS):
+            pld.tile.remote_store(pl.load(x, [0, 0], [1, 64]), data, peer=other, offsets=[0, 0])
+            pld.system.notify(signal, peer=other, offsets=[0, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+            pld.system.wait(signal, offsets=[0, 0], expected=step + 1, cmp=pld.WaitCmp.Ge)
+            y = pl.store(pl.load(data, [0, 0], [1, 64]), [0, 0], y)
+            pld.system.notify(signal, peer=other, offsets=[1, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+            pld.system.wait(signal, offsets=[1, 0], expected=step + 1, cmp=pld.WaitCmp.Ge)
+    return y
+
+
+@pl.jit.host
+def turns_of_two(x: pl.Tensor[[2, 1, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]]):
+    data_buf = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)
+    signal_buf = pld.alloc_window_buffer([8, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [1, 64], dtype=pl.FP32)
+        signal = pld.window(signal_buf, [8, 1], dtype=pl.INT32)
+        turns_on_chip(x[r], y[r], data, signal, r, device=r)
+
+
+@pl.jit
+def rows_on_chip(
+    x: pl.Tensor[[WIDE, 64], pl.FP32],
+    y: pl.Out[pl.Tensor[[WIDE, 64], pl.FP32]],
+    data: pld.DistributedTensor[[WIDE, 64], pl.FP32],
+    signal: pld.DistributedTensor[[8, 1], pl.INT32],
+    rank: pl.Scalar[pl.INT32],
+):
+    for i in pl.parallel(WIDE):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pld.tile.remote_store(pl.load(x, [i, 0], [1, 64]), data, peer=1 - rank, offsets=[i, 0])
+            pld.system.notify(signal, peer=1 - rank, offsets=[0, 0], value=1, op=pld.NotifyOp.AtomicAdd)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pld.system.wait(signal, offsets=[0, 0], expected=WIDE, cmp=pld.WaitCmp.Ge)
+        for i in pl.range(WIDE):
+            y = pl.store(pl.load(data, [i, 0], [1, 64]), [i, 0], y)
+    return y
+
+
+@pl.jit.host
+def rows_of_two(x: pl.Tensor[[2, WIDE, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, WIDE, 64], pl.FP32]]):
+    data_buf = pld.alloc_window_buffer([WIDE, 64], dtype=pl.FP32)
+    signal_buf = pld.alloc_window_buffer([8, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(data_buf, [WIDE, 64], dtype=pl.FP32)
+        signal = pld.window(signal_buf, [8, 1], dtype=pl.INT32)
+        rows_on_chip(x[r], y[r], data, signal, r, device=r)
+
+
 def programs() -> list[tuple[str, Any, int, list[torch.Tensor]]]:
     """(what it is, program, ranks, arguments)."""
     from benchmarks.ranks import copies
@@ -112,6 +174,11 @@ def programs() -> list[tuple[str, Any, int, list[torch.Tensor]]]:
         (
             "product split over the ranks", split_product, 2,
             [torch.randn(2, ROWS, INNER).half(), torch.randn(2, INNER, COLS).half(), torch.zeros(2, ROWS, COLS)],
+        ),
+        (f"{TURNS} turns of two ranks", turns_of_two, 2, [torch.randn(2, 1, 64), torch.zeros(2, 1, 64)]),
+        (
+            f"{WIDE} tasks that tell the other rank", rows_of_two, 2,
+            [torch.randn(2, WIDE, 64), torch.zeros(2, WIDE, 64)],
         ),
     ]  # fmt: skip
     return [
@@ -141,4 +208,6 @@ def _nanoseconds(pid: int) -> int:
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/schedstat") as statistics:
             total += int(statistics.read().split()[0])
-    return total
+    with open(f"/proc/{pid}/stat") as status:  # of children that have ended, as of a compiler
+        ended = sum(map(int, status.read().rpartition(")")[2].split()[13:15]))
+    return total + ended * 1_000_000_000 // os.sysconf("SC_CLK_TCK")

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 _PATIENCE_SECONDS = 1.0
-_ONCE = "pypto: compiling kernels and simulator for this processor (first use; about 20 s of processor time, then kept)"
+_ONCE = "pypto: compiling kernels and simulator for this processor (first use; about 10 s of processor time, then kept)"
 
 
 class Progress:
