@@ -62,7 +62,7 @@ def test_the_signs_of_a_process_that_works_and_of_one_that_waits():
     in_forking_thread(lambda: ends.append(RankProcess("worker", main, [])), 60.0)
     (process,) = ends
     waiting = signs(process.pid)
-    pulses = Pulses(0.0)
+    pulses = Pulses(1e-9)
     assert waiting is not None and pulses.stalled([process]) == []
     os.write(begin[1], b"x")
     os.read(over[0], 1)
