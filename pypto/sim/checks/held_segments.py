@@ -42,6 +42,7 @@ def _conflict(request, one, other):
 
 @kernel_code
 def vector_of(request, segment):
+    """Address of the vector of a segment: ``int32[CHAINS]``."""
     return request[h.VECTORS] + 4 * segment * request[h.CHAINS]
 
 

@@ -77,39 +77,47 @@ READ_ON, ALL_ORDERED, SUSPECT = 0, 1, 2
 
 @kernel_code
 def place_at(request, run, chain):
+    """Address of where a chain is in a run: ``int32[PLACE_WORDS]``."""
     return request[PLACES] + 4 * PLACE_WORDS * (run * request[CHAINS] + chain)
 
 
 @kernel_code
 def step_at(request, number):
+    """The words of a step that has not been passed by every run."""
     return as_pointer(request[STEPS] + 8 * STEP_WORDS * (number & (request[STEP_CAPACITY] - 1)))
 
 
 @kernel_code
 def run_at(request, run):
+    """The words of a run."""
     return as_pointer(request[RUNS] + 8 * RUN_WORDS * run)
 
 
 @kernel_code
 def cell_at(request, run, cell):
+    """The words of a signal cell in a run."""
     return as_pointer(request[CELL_STATE] + 8 * CELL_WORDS * (run * request[CELLS] + cell))
 
 
 @kernel_code
 def thread_at(request, number):
+    """The words of a thread."""
     return as_pointer(request[THREADS] + 8 * THREAD_WORDS * number)
 
 
 @kernel_code
 def segment_at(request, number):
+    """The words of a segment."""
     return as_pointer(request[SEGMENTS] + 8 * SEGMENT_WORDS * number)
 
 
 @kernel_code
 def chain_at(request, number):
+    """The words of a chain, the same in all runs."""
     return as_pointer(request[CHAIN_STATE] + 8 * CHAIN_WORDS * number)
 
 
 @kernel_code
 def pattern_at(request, number):
+    """The words of a pattern."""
     return as_pointer(request[PATTERNS] + 8 * PATTERN_WORDS * number)

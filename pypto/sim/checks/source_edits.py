@@ -326,6 +326,7 @@ def sequential_edits(file: str, line: int) -> list[str]:
 
 
 def is_parallel(loop: ast.stmt) -> bool:
+    """Whether the loop is a ``pl.parallel``."""
     call = loop.iter if isinstance(loop, ast.For) else None
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "parallel"
 
