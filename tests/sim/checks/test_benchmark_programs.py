@@ -41,5 +41,7 @@ def test_ranks_that_are_timed_have_no_finding(title, program, ranks, arguments, 
         "copy of a row": lambda x, y: x,
         "allreduce of 4 KB in a ring": lambda x, y: x.sum(0).expand_as(y),
         "product split over the ranks": lambda x, w, y: (x.float() @ w.float()).sum(0).expand_as(y),
+        f"{_checked_ranks.TURNS} turns of two ranks": lambda x, y: x.flip(0),
+        f"{_checked_ranks.WIDE} tasks that tell the other rank": lambda x, y: x.flip(0),
     }
     torch.testing.assert_close(arguments[-1], wanted[title](*arguments), rtol=1e-3, atol=1e-3)
