@@ -81,15 +81,26 @@ COL_REDUCE: Final = {f"tcol{name}": function for name, function in _REDUCE.items
 PRODUCTS: Final = ("tmatmul", "tmatmul_acc", "tmatmul_bias", "tgemv", "tgemv_acc", "tgemv_bias")
 
 _Doubt = Callable[..., Array]
-_SUMMED: Final[_Doubt] = lambda result, *operands: sum(operand.doubt for operand in operands)  # noqa: E731
-_LARGER: Final[_Doubt] = lambda result, a, b: np.maximum(a.doubt, b.doubt)  # noqa: E731
+
+
+def _summed(result: Array, first: Operand, *others: Operand) -> Array:
+    """Errors of what is added add up."""
+    return sum((other.doubt for other in others), first.doubt)
+
+
+def _larger(result: Array, a: Operand, b: Operand) -> Array:
+    """One of the two is taken over, with its error."""
+    found: Array = np.maximum(a.doubt, b.doubt)
+    return found
+
+
 _OF_TWO: Final[dict[str, _Doubt]] = {
-    "add": _SUMMED,
-    "sub": _SUMMED,
+    "add": _summed,
+    "sub": _summed,
     "mul": lambda result, a, b: a.size * b.doubt + b.size * a.doubt,
     "div": lambda result, a, b: (a.doubt + result * b.doubt) / b.size,
-    "max": _LARGER,
-    "min": _LARGER,
+    "max": _larger,
+    "min": _larger,
     "expdif": lambda result, a, b: result * (a.doubt + b.doubt),
 }
 _OF_ONE: Final[dict[str, _Doubt]] = {
@@ -111,8 +122,8 @@ DOUBT: Final[dict[str, _Doubt]] = {
        for head, tail in (("t", ""), ("t", "s"), ("trowexpand", ""), ("tcolexpand", ""))},
     **{f"t{name}": rule for name, rule in _OF_ONE.items()},
     **{f"t{line}{name}": rule for name, rule in _OF_A_LINE.items() for line in ("row", "col")},
-    "taddc": _SUMMED,
-    "tsubc": _SUMMED,
+    "taddc": _summed,
+    "tsubc": _summed,
 }  # fmt: skip
 """Mnemonic: doubt of the result, from its magnitude and the operands (and the axis of a reduction)."""
 
